@@ -56,7 +56,7 @@ export function buildApp(
   const hasDemo = contents.some(({ path }) => path === '/demo/submit')
   const hint = hasDemo ? { detail: 'There is no such path. The demo page is at /demo.' } : {}
   const notFound = refusalReply(PLAIN_STYLE, { reason: 'not-found', ...hint })
-  app.any('/*', always(notFound, host, { part: 'other', isCrossOrigin: false, style: PLAIN_STYLE }))
+  app.any('/*', always(notFound, host, { endpoint: 'other', isCrossOrigin: false, style: PLAIN_STYLE }))
   return app
 }
 
@@ -68,7 +68,7 @@ function addEndpoint(
 ): void {
   const endpoint = build(service)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const rules = { part: name, isCrossOrigin, style: replyStyle(name, service.settings) }
+  const rules = { endpoint: name, isCrossOrigin, style: replyStyle(name, service.settings) }
   const step = (exchange: Exchange) => endpoint(exchange, '')
   // Reading the query costs time, so only /siteverify does it.
   const handle: Handler =
@@ -89,7 +89,7 @@ const CONTENT_SHEDDING: Shedding = {
 }
 
 function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute): void {
-  const rules: ExchangeRules = { part: 'content', isCrossOrigin: false, style: PLAIN_STYLE }
+  const rules: ExchangeRules = { endpoint: 'content', isCrossOrigin: false, style: PLAIN_STYLE }
   const handle: Handler = (response, request) => {
     const asked = contentRequest(request)
     new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
@@ -114,7 +114,10 @@ function addPath(
   for (const method of methods) app[method](path, handlers[method]!)
   // Preflights do not count as the endpoint's answers.
   if (isCrossOrigin)
-    app.options(path, always(preflightReply(methods[0]!), host, { ...rules, isCrossOrigin, part: 'other' }))
+    app.options(
+      path,
+      always(preflightReply(methods[0]!), host, { ...rules, isCrossOrigin, endpoint: 'other' }),
+    )
   const allow = [...methods, ...(isCrossOrigin ? ['options'] : [])].join(', ').toUpperCase()
   const refusal = refusalReply(rules.style, { reason: 'method-not-allowed' })
   app.any(path, always({ ...refusal, headers: [['Allow', allow]] }, host, rules))

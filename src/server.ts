@@ -189,15 +189,15 @@ function hostOf(
     isDraining: false,
     inFlight: 0,
     observer: {
-      answered: (exchange, part, status, ending) => {
-        stats.answered(exchange, part, status, ending)
-        if (ending !== undefined) eventLog.ended(exchange, part, ending)
+      answered: (exchange, endpoint, status, ending) => {
+        stats.answered(exchange, endpoint, status, ending)
+        if (ending !== undefined) eventLog.ended(exchange, endpoint, ending)
       },
-      aborted: part => stats.aborted(part),
-      shed: part => stats.shed(part),
-      faulted: (part, error, exchange) => {
-        stats.faulted(part)
-        eventLog.faulted(part, error, exchange)
+      aborted: endpoint => stats.aborted(endpoint),
+      shed: endpoint => stats.shed(endpoint),
+      faulted: (endpoint, error, exchange) => {
+        stats.faulted(endpoint)
+        eventLog.faulted(endpoint, error, exchange)
       },
     },
     gate,

@@ -17,7 +17,7 @@ import { type NetworkPricing, PRICING } from '../src/domain/pricing.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { defaultText, FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
-import { PARTS } from '../src/http/exchange-host.ts'
+import { ENDPOINT_LABELS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseExportFile } from '../src/sites/parse-export-file.ts'
@@ -297,7 +297,7 @@ test('limits.md lists every endpoint with its limits, metrics.md every value of 
   })
   assert.deepEqual(listed, known)
   const labels = /^- (`endpoint` is .*)$/m.exec(textOf('docs/reference/metrics.md'))![1]!
-  assert.deepEqual(codes(labels), ['endpoint', ...PARTS])
+  assert.deepEqual(codes(labels), ['endpoint', ...ENDPOINT_LABELS])
 })
 
 test('http-api.md names every endpoint', () => {
@@ -363,10 +363,10 @@ test('difficulty.md lists every network whose proofs are counted, with what cost
 
 /** Fields that share a flag have one row, by the name of their group. */
 function fieldRow(field: SiteField): string[] {
-  const { name, path, form, about, plan, command, flag, off, clear } = field
+  const { name, path, form, about, plan, command, flag, falseFlag, unsetFlag } = field
   const sharing = FIELDS.filter(other => other === field || (flag !== undefined && other.flag === flag))
   const [usual = 'required', another] = new Set(sharing.map(defaultText))
-  const flags = [flag, off, clear].filter(name => name !== undefined).map(name => `\`--${name}\``)
+  const flags = [flag, falseFlag, unsetFlag].filter(name => name !== undefined).map(name => `\`--${name}\``)
   return [
     `\`${sharing.length > 1 ? path[0] : name}\``,
     command === undefined ? flags.join(', ') : `\`${command}\``,

@@ -21,7 +21,7 @@
  *   field for yes or no (completed)
  * - words: of a RangeError for programmers (keyring.ts, bytes.ts, base62); those of site-fields.ts, value-forms.ts (with the origin that
  *   a mistaken one suggests), settings and answers, which test/cli, test/sites/export-file.test.ts and test/docs.test.ts hold
- * - a site's IP rules (compileSite), which test/contract/score.ts holds, and later fields of a group (withLaterFields), which
+ * - a site's IP rules (compileSite), which test/contract/score.ts holds, and unknown fields of a group (withUnknownFields), which
  *   test/store/site-conformance.ts does
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
  */

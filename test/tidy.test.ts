@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { parseConfig } from '../src/config/config.ts'
 import { SETTINGS, type Setting } from '../src/config/settings.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
+import { BATCHES, NOTE_HOST } from '../src/store/redis/scripts.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')
@@ -216,6 +217,24 @@ test('each Lua operation names the number of its keys, has a header, and is load
     if (/-[0-9n]$/.test(name))
       for (const part of ['KEYS', 'ARGV', 'returns'])
         assert.ok(text.includes(`-- ${part}`), `the header of ${name}.lua does not explain ${part}`)
+  }
+})
+
+test('each Lua file lists the locals that it has from files before it, and no other', () => {
+  for (const { files } of [...Object.values(BATCHES), NOTE_HOST]) {
+    const sources = new Map<string, string>()
+    for (const file of files) {
+      const text = readFileSync(join(SRC, `store/redis/lua/${file}.lua`), 'utf8')
+      const listed = [...text.matchAll(/^-- From (\S+)\.lua: (.*(?:\n-- {3}.*)*)/gm)].flatMap(
+        ([, source, names]) => names!.match(/\w+/g)!.map(name => `${name} of ${source}`),
+      )
+      const code = text.replace(/--.*|'[^'\n]*'/g, '')
+      const words = new Set(code.match(/(?<![.\w])\w+/g))
+      const used = [...sources].filter(([name]) => words.has(name))
+      assert.deepEqual(listed.sort(), used.map(([name, source]) => `${name} of ${source}`).sort(), file)
+      for (const [, names] of code.matchAll(/^local (?:function )?([\w,\s]+?)(?: =|[(]|(?<!,)$)/gm))
+        for (const name of names!.match(/\w+/g)!) sources.set(name, file.slice(file.lastIndexOf('/') + 1))
+    }
   }
 })
 

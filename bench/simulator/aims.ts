@@ -130,9 +130,9 @@ function atLeast(aim: string, least: number, found: number): string[] {
 
 /** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
-  const traffic = { ...NO_TRAFFIC, site: { recent: siteRate, usual: 0 } }
+  const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const price = priceOf({ challenges: 0, limit: 30, accepted: 9 }, traffic, PRICING)
+  const price = priceOf({ challenges: 0, limitPerMinute: 30, accepted: 9 }, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }
@@ -170,5 +170,5 @@ function tokensOf({ scenario: { attacks }, measure }: Result): number {
 /** Over the proofs a minute up to which the load of the site is no attack. */
 function tokensOverTolerated(result: Result): number {
   const usual = result.scenario.people.reduce((sum, { rate }) => sum + mostOf(rate), 0)
-  return tokensOf(result) / (PRICING.tolerated * Math.max(PRICING.siteUsualMin, usual))
+  return tokensOf(result) / (PRICING.budgetFactor * Math.max(PRICING.siteUsualMin, usual))
 }

@@ -90,7 +90,7 @@ export class Service {
     if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
     const issuedAtMs = this.#clock.nowMs
     const { siteCount: challenges, accepted } = admitted
-    const counts = { challenges, limit: challengeAddressSite, accepted }
+    const counts = { challenges, limitPerMinute: challengeAddressSite, accepted }
     const base = this.#base()
     const traffic = trafficOf(this.#metersOf(address), networkPricing(address, PRICING), 0, false, PRICING)
     const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, PRICING))

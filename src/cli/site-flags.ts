@@ -20,8 +20,10 @@ export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIE
 
 /** Only `site update` has these. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
-  FIELDS.flatMap(({ clear }) => {
-    return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
+  FIELDS.flatMap(({ unsetFlag }) => {
+    return unsetFlag === undefined || unsetFlag in SITE_FLAGS
+      ? []
+      : [[unsetFlag, { about: 'Back to the default.' }]]
   }),
 )
 
@@ -35,12 +37,12 @@ function namedPart({ flag, path }: SiteField): string | undefined {
 }
 
 function settingFlags(field: SiteField): [name: string, flag: Flag][] {
-  const { about, plan, flag, off, clear, otherwise } = field
+  const { about, plan, flag, falseFlag, unsetFlag, defaultWords } = field
   if (flag === undefined) return []
   const rule = flagValue(field)
   // The help gives some defaults in words, such as "any". Whoever passes the words as a value is told how to get the default.
   const suggest = (given: string) =>
-    given === otherwise ? `no --${flag}, or --${clear} with site update` : rule?.suggest?.(given)
+    given === defaultWords ? `no --${flag}, or --${unsetFlag} with site update` : rule?.suggest?.(given)
   const value = rule && { ...rule, suggest }
   const [fallback, another] = new Set(fieldsOf(flag).map(defaultText))
   const notes = [
@@ -49,10 +51,12 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
   // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
-  const clearsThisAlone = FIELDS.filter(other => other.clear === clear).length === 1
-  const contradicts = value === undefined ? off : clearsThisAlone ? clear : undefined
+  const clearsThisAlone = FIELDS.filter(other => other.unsetFlag === unsetFlag).length === 1
+  const contradicts = value === undefined ? falseFlag : clearsThisAlone ? unsetFlag : undefined
   const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
-  return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
+  return falseFlag === undefined
+    ? [setting]
+    : [setting, [falseFlag, { about: `The opposite of --${flag}.`, value }]]
 }
 
 function flagValue(field: SiteField): FlagValue | undefined {
@@ -80,21 +84,22 @@ export function givenFields(input: Input): GivenFields {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {
     const value = givenValue(field, input)
-    if (value !== undefined || (field.clear !== undefined && input.has(field.clear))) given.set(field, value)
+    if (value !== undefined || (field.unsetFlag !== undefined && input.has(field.unsetFlag)))
+      given.set(field, value)
   }
   return given
 }
 
 function givenValue(field: SiteField, input: Input): unknown {
-  const { form, flag, off } = field
+  const { form, flag, falseFlag } = field
   if (flag === undefined) return undefined
   const part = namedPart(field)
-  if (off !== undefined) {
+  if (falseFlag !== undefined) {
     const isGiven = (name: string) =>
       part === undefined ? input.has(name) : input.texts(name)?.includes(part) === true
-    if (isGiven(flag) && isGiven(off))
-      throw new UsageError(`--${flag}, --${off}: expected one of the two for ${part}, not both`)
-    return isGiven(flag) || isGiven(off) ? isGiven(flag) : undefined
+    if (isGiven(flag) && isGiven(falseFlag))
+      throw new UsageError(`--${flag}, --${falseFlag}: expected one of the two for ${part}, not both`)
+    return isGiven(flag) || isGiven(falseFlag) ? isGiven(flag) : undefined
   }
   const all = input.texts(flag) ?? []
   const texts = part === undefined ? all : all.flatMap(given => valueOfPart(part, given) ?? [])

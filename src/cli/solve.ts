@@ -4,7 +4,7 @@ import { nonceTerms } from '../domain/nonce.ts'
 import { checkProof, makeFunction, newHashwx } from '../domain/pow.ts'
 import { BITS } from '../domain/site-fields.ts'
 import { BATCH } from '../protocol/hashwx-machine.ts'
-import { FUNCTION_COUNTERS, isNonceText, type PuzzleName } from '../protocol/proof.ts'
+import { COUNTERS_PER_FUNCTION, isNonceText, type PuzzleName } from '../protocol/proof.ts'
 import type { Challenge } from '../protocol/wire.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
@@ -45,7 +45,7 @@ type Search = (nonce: string, difficulty: number, start: number, count: number) 
 /** `step` is the number of counters between two reports of progress: what takes about a tenth of a second. */
 const SEARCHES = {
   sha256: { search: searchSha256, step: 2 ** 18 },
-  hashwx: { search: searchFunction, step: FUNCTION_COUNTERS },
+  hashwx: { search: searchFunction, step: COUNTERS_PER_FUNCTION },
 } satisfies Record<PuzzleName, { search: Search; step: number }>
 
 const CLEAR_LINE = '\r\x1b[K'

@@ -4,9 +4,9 @@ import {
   defaultText,
   FIELDS,
   isOutsidePlan,
-  laterFields,
   type SiteField,
   type SiteSettings,
+  unknownFields,
   valueIn,
 } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
@@ -68,7 +68,7 @@ export function printKeys(keys: readonly ApiKeyView[]): void {
 export function siteFields(site: SiteRecord): Field[] {
   const bits = raisedBits(site, Date.now())
   const raise: Field[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
-  const later = Array.from(laterFields(site), ([name, value]): Field => {
+  const later = Array.from(unknownFields(site), ([name, value]): Field => {
     return [name, `${valueText(value)} (of a later version: kept, not used)`]
   })
   return [

@@ -6,7 +6,7 @@
  *                        | until 3 | mark 5           |     a used nonce
  *
  *   label   kind in the upper 3 bits, site tag in 21
- *   mark    a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
+ *   mark    a set bit, by which it differs from a label, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
  * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
  * that. Requests of one kind and site within a step of time share an entry, with the newest time.
@@ -39,7 +39,7 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
 }
 
 export interface LogRequest {
-  /** 1 to 2^21 - 1. Site tag and site limit are 0 if the site is unknown: then only the address's limit applies. */
+  /** 1 to 2^21 - 1. If the site is unknown, tag and site limit are 0, and only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number
   readonly siteLimit: number
@@ -47,7 +47,7 @@ export interface LogRequest {
 
 export interface Spending {
   readonly mark: number
-  /** 2^23 at most. */
+  /** 2^23 at most, half of the range of a time. */
   readonly keepMs: number
 }
 
@@ -68,8 +68,9 @@ type LogDecision =
   | Limited
 
 /**
- * Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. When an
- * operator moves a limit across this, a nonce used just before can yield a second token, of which one can be redeemed.
+ * If an address's limit is above this many verifications a minute, each nonce gets a key of its own: kept for up to 11 minutes, over
+ * 700 would be in one record. When an operator moves a limit across this, a nonce used just before can yield a second token, of
+ * which one can be redeemed.
  */
 export const MARKS_LIMIT_MAX = 64
 
@@ -82,13 +83,13 @@ const LABEL_AT = 3
 const COUNT_AT = 6
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
-/** A mark has its high bits, with MARK_BIT, in the place of a label, and those below MARK_LOW in that of a count. */
+/** A mark has its upper 24 bits, of which MARK_BIT is the first, in the place of a label, and its lower 16 in that of a count. */
 export const MARK_BIT = 0x800000
 export const MARK_LOW = 0x10000
 
-/** Memory of the new record. `written` is a view of all of it that the present call can need. */
+/** The record that a call of `admitToLog` writes, and all functions below read. Each call reuses the memory, so it makes no garbage. */
 const memory = new ReusedBytes()
-let written = memory.ofLength(0)
+let newRecord = memory.ofLength(0)
 
 export function admitToLog(
   record: Buffer | undefined,
@@ -99,7 +100,7 @@ export function admitToLog(
 ): LogDecision {
   const length = record?.length ?? 0
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
-  written = memory.ofLength(length + 2 * ENTRY_BYTES) // the old entries, a used nonce and a request
+  newRecord = memory.ofLength(length + 2 * ENTRY_BYTES) // the old entries, a used nonce and a request
   const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW)
   const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW
   let end = 0
@@ -141,7 +142,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // A single proof is not multiplied, or its address would count as a returning one.
+  // Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
   const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
   return {
     status: 'admitted',
@@ -159,10 +160,10 @@ function readCount(record: Buffer, at: number): number {
 }
 
 function writeEntry(at: number, time: number, label: number, count: number): number {
-  writeUInt24(written, at, time)
-  writeUInt24(written, at + LABEL_AT, label)
-  written[at + COUNT_AT] = count >> 8
-  written[at + COUNT_AT + 1] = count & 0xff
+  writeUInt24(newRecord, at, time)
+  writeUInt24(newRecord, at + LABEL_AT, label)
+  newRecord[at + COUNT_AT] = count >> 8
+  newRecord[at + COUNT_AT + 1] = count & 0xff
   return at + ENTRY_BYTES
 }
 
@@ -189,11 +190,11 @@ function refusal(
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY_BYTES) {
-    const label = readUInt24(written, at + LABEL_AT)
+    const label = readUInt24(newRecord, at + LABEL_AT)
     if (label >= MARK_BIT || !isSameEndpoint(label, kind)) continue
     if (siteTag !== undefined && (label & TAG_MASK) !== siteTag) continue
-    rest -= readCount(written, at)
-    if (rest <= 0) return waitMs(time, readUInt24(written, at))
+    rest -= readCount(newRecord, at)
+    if (rest <= 0) return waitMs(time, readUInt24(newRecord, at))
   }
   return 0
 }
@@ -204,18 +205,18 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   const step = stepMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
   const joined = joinedEntry(end, time, step, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
-  const count = readCount(written, joined) + 1
-  written.copyWithin(joined, joined + ENTRY_BYTES, end)
+  const count = readCount(newRecord, joined) + 1
+  newRecord.copyWithin(joined, joined + ENTRY_BYTES, end)
   return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
 /** Finds the entry to share. `addRequest` moves it to the end, to keep the order of time. */
 function joinedEntry(end: number, time: number, step: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
-    const entryLabel = readUInt24(written, at + LABEL_AT)
+    const entryLabel = readUInt24(newRecord, at + LABEL_AT)
     if (entryLabel >= MARK_BIT) continue
-    if (!sharesStep(readUInt24(written, at), time, step)) return undefined
-    if (entryLabel === label && readCount(written, at) < COUNT_MAX) return at
+    if (!sharesStep(readUInt24(newRecord, at), time, step)) return undefined
+    if (entryLabel === label && readCount(newRecord, at) < COUNT_MAX) return at
   }
   return undefined
 }

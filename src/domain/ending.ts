@@ -44,11 +44,11 @@ export interface Redeemed {
 export interface Refused {
   readonly kind: 'refused'
   readonly refusal: Refusal
-  readonly named?: Named | undefined
+  readonly subject?: RefusalSubject | undefined
 }
 
 /** What a refused request was about, as far as it was read. A visitor's request has its site key in the exchange. */
-export interface Named {
+export interface RefusalSubject {
   /** The API key's site, once the key was found valid. */
   readonly siteKey?: string | undefined
   readonly apiKeyId?: string | undefined

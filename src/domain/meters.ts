@@ -15,7 +15,7 @@ export interface Meter {
   usual: number
 }
 
-/** Proofs a minute. */
+/** Proofs a minute; price.ts explains the words. */
 export interface Rates {
   readonly recent: number
   readonly usual: number
@@ -79,17 +79,15 @@ export function ratesOf(
   return { recent: (recent * MINUTE_MS) / recentMs, usual: (usual * MINUTE_MS) / gatheredMs }
 }
 
-/** @param free the least number of proofs a minute that cost nothing */
-export function budgetOf({ usual }: Rates, free: number, { tolerated }: Pricing): number {
-  return Math.max(free, tolerated * usual)
+export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Pricing): number {
+  return Math.max(free, budgetFactor * usual)
 }
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
  * half is learned as usual, or an attack would become usual: who always stays at the budget makes it grow e-fold a day.
  *
- * @param free proofs a minute that cost nothing: of the site, then of each network
- * @param accepted earlier proofs of the address
+ * @param free of the site, then of each network
  * @param proofs 1, or -1 to take one back
  * @returns whether the site's meter changed
  */

@@ -5,7 +5,7 @@ import hashwxBytes from '#hashwx'
 import { HashwxMachine, type MachineExports } from '../protocol/hashwx-machine.ts'
 import {
   COUNTER_MAX,
-  FUNCTION_COUNTERS,
+  COUNTERS_PER_FUNCTION,
   NONCE_LENGTH,
   PROOF_INPUT_MAX,
   type PuzzleName,
@@ -48,7 +48,7 @@ export function newHashwx(): HashwxMachine {
 
 /** Replaces the machine's function by that of the counter. Returns the machine. */
 export function makeFunction(machine: HashwxMachine, nonce: string, counter: number): HashwxMachine {
-  writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / FUNCTION_COUNTERS)))
+  writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / COUNTERS_PER_FUNCTION)))
   machine.make()
   return machine
 }

@@ -5,7 +5,13 @@
  *   2. Does its network, the owner's or the wide one around it, bring more than its budget?
  *   3. Does this address return, while returning addresses bring more than the site's budget?
  *
- * One flood answers both 2 and 3, so the larger counts, on top of 1.
+ * One attack can cause both 2 and 3, so only the larger of the two is added to 1. Words of 2 and 3, also in meters.ts:
+ *
+ *   accepted   proofs of an address that were accepted in the last five minutes, before this request
+ *   recent     proofs a minute now
+ *   usual      proofs a minute on about a day, as learned; `expected` is the operator's estimate (`--usual-rate`)
+ *   free       proofs a minute that cost nothing, whatever is usual
+ *   budget     the larger of `free` and `budgetFactor` times `usual`: each doubling above it costs a bit
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
@@ -22,45 +28,41 @@ export interface DifficultyBounds {
 /** @param raisedBits added to the base, which stays within the maximum */
 export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): DifficultyBounds {
   if (raisedBits === 0) return difficulty
-  const { base: usual, min, max } = difficulty
-  const base = Math.min(max, usual + raisedBits)
-  return { base, min, max, raise: base - usual }
+  const { min, max } = difficulty
+  const base = Math.min(max, difficulty.base + raisedBits)
+  return { base, min, max, raise: base - difficulty.base }
 }
 
 export interface AddressCounts {
   /** Challenges at this site in the last minute, without this one. */
   readonly challenges: number
-  /** A minute. */
-  readonly limit: number
-  /** Accepted proofs at all sites, in the last five minutes. */
+  readonly limitPerMinute: number
   readonly accepted: number
 }
 
 interface NetworkRates extends Rates {
   readonly prefixBits: number
-  /** Proofs a minute that cost nothing. */
   readonly free: number
 }
 
 export interface Traffic {
-  /** The owner's network, then the wide one; empty if unknown, or named by the operator. */
-  readonly networks: readonly NetworkRates[]
+  /** The owner's network, then the wide one. Empty if the store did not tell, and for private addresses and known networks. */
+  readonly networkRates: readonly NetworkRates[]
   /** Returning addresses of the site. */
-  readonly site: Rates
-  /** The operator's estimate of returning addresses' usual proofs a minute; the learned rate counts only above it. */
+  readonly siteRates: Rates
   readonly siteExpected: number
   readonly isKnownNetwork: boolean
 }
 
 /** Used while the store is out of reach. */
 export const NO_TRAFFIC: Traffic = {
-  networks: [],
-  site: { recent: 0, usual: 0 },
+  networkRates: [],
+  siteRates: { recent: 0, usual: 0 },
   siteExpected: 0,
   isKnownNetwork: false,
 }
 
-/** @param meters that were just faded */
+/** @param meters faded to now by `fadeAll` */
 export function trafficOf(
   { ageMs, namesAgeMs, site, networks }: Meters,
   { prefixBits, free }: NetworkPricing,
@@ -69,12 +71,12 @@ export function trafficOf(
   pricing: Pricing,
 ): Traffic {
   return {
-    networks: networks.map((meter, index) => {
+    networkRates: networks.map((meter, index) => {
       const level = index === 0 ? 'owner' : 'wide'
       const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, pricing.networkRecentMs, pricing))
-      return { recent, usual, prefixBits: prefixBits[level], free: free[level] } // a spread takes 1.3 us
+      return { recent, usual, prefixBits: prefixBits[level], free: free[level] } // a spread would take 1.3 us
     }),
-    site: rounded(ratesOf(site, ageMs, pricing.siteRecentMs, pricing)),
+    siteRates: rounded(ratesOf(site, ageMs, pricing.siteRecentMs, pricing)),
     siteExpected,
     isKnownNetwork,
   }
@@ -82,45 +84,49 @@ export function trafficOf(
 
 /** Rates are rounded before they decide, so that the log shows the very numbers that decided. */
 function rounded({ recent, usual }: Rates): Rates {
-  return { recent: Math.round(recent * 1000) / 1000, usual: Math.round(usual * 1000) / 1000 }
+  return { recent: Math.round(recent * 100) / 100, usual: Math.round(usual * 100) / 100 }
 }
 
 /** Bits above the base, before the site's bounds. */
 export interface Price {
-  readonly address: number
-  readonly network: number
-  /** Bits on top of the network's. */
-  readonly site: number
+  readonly addressBits: number
+  readonly networkBits: number
+  /** On top of the network's. */
+  readonly siteBits: number
   /** The network that costs most; undefined if none costs anything. */
   readonly costliest: NetworkRates | undefined
   readonly isReturning: boolean
 }
 
 export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
-  const { networks, site, siteExpected, isKnownNetwork } = traffic
-  let network = 0
+  const { siteRates, siteExpected, isKnownNetwork } = traffic
+  let networkBits = 0
   let costliest: NetworkRates | undefined
-  for (const rates of networks) {
+  for (const rates of traffic.networkRates) {
     const bits = excessBits(rates, rates.free, pricing.networkBitsMax, pricing)
-    if (bits > network) [network, costliest] = [bits, rates]
+    if (bits > networkBits) [networkBits, costliest] = [bits, rates]
   }
   const isReturning = counts.accepted >= pricing.returningProofs
   const bitsMax = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
-  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, pricing), bitsMax, pricing) : 0
-  const address = addressBits(counts, pricing)
-  return { address, network, site: Math.max(0, siteBits - network), costliest, isReturning }
+  const attackBits = isReturning
+    ? excessBits(siteRates, siteFree(siteExpected, pricing), bitsMax, pricing)
+    : 0
+  const siteBits = Math.max(0, attackBits - networkBits)
+  return { addressBits: bitsOfAddress(counts, pricing), networkBits, siteBits, costliest, isReturning }
 }
 
 export function difficultyOf(
   { base, min, max }: DifficultyBounds,
-  { address, network, site }: Price,
+  { addressBits, networkBits, siteBits }: Price,
 ): number {
-  return Math.max(min, Math.min(max, base + address + network + site))
+  return Math.max(min, Math.min(max, base + addressBits + networkBits + siteBits))
 }
 
 /**
- * Compares a solution's difficulty with what network and site ask for now. It is underpriced if it is over `lateBits` below that, and
- * capped if the site's maximum is below that.
+ * Compares a solution's difficulty with what network and site ask for now. The address's own bits are left out, because /challenge
+ * has charged them.
+ *
+ * @returns `isUnderpriced` if a challenge would have over `lateBits` more by now; `isCapped` if the site's maximum cuts the price
  */
 export function checkPrice(
   difficulty: number,
@@ -129,21 +135,24 @@ export function checkPrice(
   traffic: Traffic,
   pricing: Pricing,
 ): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
-  const price = priceOf({ challenges: 0, limit: 1, accepted }, traffic, pricing)
+  const price = priceOf({ challenges: 0, limitPerMinute: 1, accepted }, traffic, pricing)
   return {
     isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
-    isCapped: bounds.base + price.network + price.site > bounds.max,
+    isCapped: bounds.base + price.networkBits + price.siteBits > bounds.max,
   }
 }
 
-function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Pricing): number {
-  const climb = Math.max(0, (challenges / limit - quietShare) / (1 - quietShare))
+function bitsOfAddress(
+  { challenges, limitPerMinute }: AddressCounts,
+  { quietShare, addressBitsMax }: Pricing,
+): number {
+  const climb = Math.max(0, (challenges / limitPerMinute - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-/** Proofs a minute of returning addresses that cost a site nothing: never below the estimate's. */
-export function siteFree(expected: number, { tolerated, siteUsualMin }: Pricing): number {
-  return tolerated * Math.max(siteUsualMin, expected)
+/** What is free at a site, so that its usual rate counts as at least `siteUsualMin`, and as what the operator expects. */
+export function siteFree(expected: number, { budgetFactor, siteUsualMin }: Pricing): number {
+  return budgetFactor * Math.max(siteUsualMin, expected)
 }
 
 /** One bit for each doubling above the budget, rounded up; 0 or less within the budget. */

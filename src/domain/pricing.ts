@@ -1,4 +1,4 @@
-/** All numbers of the price of a challenge (price.ts), and of the usual rates (meters.ts). */
+/** All numbers of the price of a challenge (price.ts explains `free`, `usual` and the budget), and of the usual rates (meters.ts). */
 
 import { type Address, isV4 } from '../addresses/address.ts'
 
@@ -10,7 +10,6 @@ interface NetworkLevels {
 
 export interface NetworkPricing {
   readonly prefixBits: NetworkLevels
-  /** Proofs a minute that cost nothing. */
   readonly free: NetworkLevels
 }
 
@@ -35,7 +34,7 @@ export const PRICING = {
   knownBitsMax: 1,
 
   /** A rate up to this multiple of the usual one counts as a busy day, not as an attack. */
-  tolerated: 4,
+  budgetFactor: 4,
   /** The usual rate learns from at most this share of a budget. */
   learnedShare: 0.5,
   /** A store younger than this learns from all proofs, because it does not know yet what is usual. */

@@ -1,6 +1,6 @@
 /**
- * A site's settings: a line of `SiteSettings` and a row of this table each. From the row follow the schema of export files, the
- * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order.
+ * A site's settings, each a line of `SiteSettings` and a row of SITE_FIELDS. The rows give the schema of export files, the flags with
+ * their help, and, in the order of the rows, the lines of `site show`, the audit log and docs/reference/sites.md.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
@@ -47,60 +47,57 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly form: ValueForm<unknown>
   readonly about: string
-  /** The value of a site that does not set the field. Without a fallback its record lacks the field. */
+  /** The default. A field without one is absent from the record until it is set. */
   readonly fallback?: unknown
-  /** Says in words what a site has that does not set the field. */
-  readonly otherwise?: string
-  /** Other plans keep the value without using it. */
+  /** The default in words, for help and `site show`. */
+  readonly defaultWords?: string
+  /** The plan that includes the field. A site of another plan keeps the value, which has no effect. */
   readonly plan?: 'pro'
   /** Several fields may share a flag: `--weight webdriver=1`. */
   readonly flag?: string
   /** The command that sets a field which has no flag. */
   readonly command?: string
-  /** The flag for false. */
-  readonly off?: string
-  /** The flag for no value. */
-  readonly clear?: string
+  readonly falseFlag?: string
+  readonly unsetFlag?: string
 }
 
-/** The default base of a site: a low phone solves either in about 0.3 s. */
+/** The default base of a site: a low-end phone solves either in about 0.3 s. */
 export const BASE_BITS = { sha256: 18, hashwx: 17 } satisfies Record<PuzzleName, number>
 
 /** The mean number of hashes with which 95 % of visitors are done within a second (docs/evidence/effect.md#a-time-instead-of-bits). */
-const HASHES_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
+const HASHES_WITHIN_1_S = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
 
 /** The most bits with which 95 % of visitors wait at most `solveMs` on a quiet day. In t seconds they do t times the hashes. */
 export function baseOf(
   { solveMs, min, max }: { solveMs: number; min: number; max: number },
   puzzle: PuzzleName,
 ): number {
-  const bits = Math.floor(Math.log2(HASHES_A_SECOND[puzzle] * (solveMs / 1000)))
+  const bits = Math.floor(Math.log2(HASHES_WITHIN_1_S[puzzle] * (solveMs / 1000)))
   return Math.max(min, Math.min(max, bits))
 }
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
-/** The lowest is 16 bits on slow devices; at the highest, visitors would leave. */
+/** 20 ms already give the lowest difficulty, 16 bits; beyond 10 s, visitors would leave. */
 const SOLVE_MS = integer('MS', 20, 10_000)
 const PER_MINUTE = integer('N', 1, 1_000_000)
 const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
 
-function ranges(flag: string, otherwise: string, about: string): Row {
-  return { form: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` }
+function ranges(flag: string, defaultWords: string, about: string): Row {
+  return { form: RANGES, about, fallback: [], defaultWords, plan: 'pro', flag, unsetFlag: `no-${flag}` }
 }
 
 function limit(flag: string, about: string): Row {
-  const clear = 'no-limits'
-  return { form: PER_MINUTE, about, otherwise: 'the limit of the service', flag, clear }
+  return { form: PER_MINUTE, about, defaultWords: 'the limit of the service', flag, unsetFlag: 'no-limits' }
 }
 
 const FAIL_OPEN: Row = {
   form: YES_NO,
   about: 'Whether an endpoint answers from memory while Redis is away',
-  otherwise: 'as POWGATE_FAIL_OPEN says',
+  defaultWords: 'as POWGATE_FAIL_OPEN says',
   flag: 'fail-open',
-  off: 'fail-closed',
-  clear: 'no-fail-policy',
+  falseFlag: 'fail-closed',
+  unsetFlag: 'no-fail-policy',
 }
 
 /** What the widget reads of a browser. Signals that it does not read lower no score. */
@@ -123,16 +120,16 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     form: listOf('ORIGIN', ORIGIN, 'a list of origins'),
     about: 'Origins that may use the site key',
     fallback: [],
-    otherwise: 'any',
+    defaultWords: 'any',
     flag: 'origin',
-    clear: 'no-origins',
+    unsetFlag: 'no-origins',
   },
   requireOrigin: {
     form: YES_NO,
-    about: "Refuse requests without an Origin header, but for pages of the service's own origin",
+    about: "Refuse requests without an Origin header, except from pages of the service's own origin",
     fallback: false,
     flag: 'require-origin',
-    off: 'no-require-origin',
+    falseFlag: 'no-require-origin',
   },
   threshold: {
     form: SHARE,
@@ -162,7 +159,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   'difficulty.base': {
     form: BITS,
     about: 'Base difficulty: bits for a visitor on a quiet day',
-    otherwise: `${BASE_BITS.sha256}, or ${BASE_BITS.hashwx} with --puzzle hashwx`,
+    defaultWords: `${BASE_BITS.sha256}, or ${BASE_BITS.hashwx} with --puzzle hashwx`,
     flag: 'base',
   },
   'difficulty.min': { form: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
@@ -170,16 +167,16 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   'difficulty.solveMs': {
     form: SOLVE_MS,
     about: 'Target solve time in ms for 95 % of visitors on a quiet day, in place of --base',
-    otherwise: 'the base holds',
+    defaultWords: 'the base holds',
     flag: 'solve-ms',
-    clear: 'base',
+    unsetFlag: 'base', // a new base removes the target
   },
   usualRate: {
     form: number('N', 0.5, 100_000),
     about: 'Expected rate of returning sources, in proofs a second. The learned rate counts only above it',
-    otherwise: 'what is learned',
+    defaultWords: 'what is learned',
     flag: 'usual-rate',
-    clear: 'no-usual-rate',
+    unsetFlag: 'no-usual-rate',
   },
   'ipRules.allow': ranges('allow', 'any', 'Addresses that pass; all others fail'),
   'ipRules.block': ranges('block', 'none', 'Addresses that always fail'),
@@ -193,16 +190,16 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     form: listOf('CIDR', NETWORK, 'a list of IP addresses and CIDRs, without /0'),
     about: 'Networks that many people share, such as an office: their traffic makes no challenge harder',
     fallback: [],
-    otherwise: 'none',
+    defaultWords: 'none',
     flag: 'known-networks',
-    clear: 'no-known-networks',
+    unsetFlag: 'no-known-networks',
   },
   'known.limit': {
     form: PER_MINUTE,
     about: 'Requests a minute to /challenge, and to /verify, of an address in a known network',
-    otherwise: 'the limit of other addresses',
+    defaultWords: 'the limit of other addresses',
     flag: 'known-limit',
-    clear: 'no-known-limit',
+    unsetFlag: 'no-known-limit',
   },
   'failOpen.challenge': FAIL_OPEN,
   'failOpen.verify': FAIL_OPEN,
@@ -216,9 +213,9 @@ function weight(signal: ScoreReason): Row {
   return {
     form: SHARE,
     about: 'How much a signal lowers the score; 0 ignores the signal',
-    otherwise: String(SCORE_WEIGHTS[signal]),
+    defaultWords: String(SCORE_WEIGHTS[signal]),
     flag: 'weight',
-    clear: 'no-weights',
+    unsetFlag: 'no-weights',
   }
 }
 
@@ -240,7 +237,7 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
 
 /**
  * @param field its name
- * @param value undefined removes it: `completed` brings the fallback back
+ * @param value undefined unsets the field; `completed` then fills in the default
  */
 export function withValue<Settings extends object>(
   settings: Settings,
@@ -270,23 +267,23 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
 }
 
 const RECORD_FIELDS = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
-const KNOWN_FIELDS = new Set([...RECORD_FIELDS, ...FIELDS.map(({ name }) => name)])
+const ALL_FIELD_NAMES = new Set([...RECORD_FIELDS, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
-/** Fields of a later version of powgate. They are kept, and have no effect. */
-export function laterFields(record: object): ReadonlyMap<string, unknown> {
+/** Fields that this version does not know, probably of a later one. They are kept, and have no effect. */
+export function unknownFields(record: object): ReadonlyMap<string, unknown> {
   const named = Object.entries(record).flatMap(([name, value]) =>
     GROUPS.has(name)
       ? Object.entries(Object(value)).map(([part, inner]) => [`${name}.${part}`, inner] as const)
       : [[name, value] as const],
   )
-  return new Map(named.filter(([name]) => !KNOWN_FIELDS.has(name)))
+  return new Map(named.filter(([name]) => !ALL_FIELD_NAMES.has(name)))
 }
 
-/** Adds the later version's fields of a record to settings that were made from it. */
-export function withLaterFields(settings: SiteSettings, record: object): SiteSettings {
+/** Adds a record's unknown fields to settings that were made from it. */
+export function withUnknownFields(settings: SiteSettings, record: object): SiteSettings {
   let all = settings
-  for (const [name, value] of laterFields(record)) all = withValue(all, name, value)
+  for (const [name, value] of unknownFields(record)) all = withValue(all, name, value)
   return all
 }
 
@@ -300,8 +297,8 @@ export function inEffect(settings: SiteSettings): SiteSettings {
   return completed(unused.reduce((rest, field) => withValue(rest, field.name, undefined), settings))
 }
 
-export function defaultText({ fallback, otherwise }: Row): string | undefined {
-  return otherwise ?? (fallback === undefined ? undefined : String(fallback))
+export function defaultText({ fallback, defaultWords }: Row): string | undefined {
+  return defaultWords ?? (fallback === undefined ? undefined : String(fallback))
 }
 
 export function difficultyProblem({ base, min, max }: SiteSettings['difficulty']): string | undefined {

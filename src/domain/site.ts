@@ -6,7 +6,7 @@ import { siteMeter } from './address-tags.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
-import { completed, inEffect, type SiteSettings, withLaterFields } from './site-fields.ts'
+import { completed, inEffect, type SiteSettings, withUnknownFields } from './site-fields.ts'
 
 /** The stored form. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
@@ -84,7 +84,7 @@ export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withLaterFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without later fields
+  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without unknown fields
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,

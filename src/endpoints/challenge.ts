@@ -56,8 +56,8 @@ export function challenge(service: Service): Endpoint {
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
   if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.siteLimits)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
-  const { windowKey, site } = visit
-  const storeEpoch = service.store.nonceEpoch(windowKey, site.record.siteKey)
+  const { addressKey, site } = visit
+  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey)
   if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
@@ -80,7 +80,7 @@ function issue(
 ): Issued {
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
-  const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
+  const counts = { challenges: siteCount, limitPerMinute: Math.min(siteLimit, addressLimit), accepted }
   const traffic = trafficAround(pricing, visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const price = priceOf(counts, traffic, pricing)

@@ -1,11 +1,11 @@
 /**
  * Redeems a token, once, for POST /verify-token and POST /siteverify.
  *
- *   API key loaded? -> [ evaluate: everything that needs no store ] -> limits, single use -> [ conclude ]
- *   503                                                                429/503               401, 400 or 200
+ *   API key loaded? -> attempt: what needs no store -> admission: limits, single use -> conclusion
+ *   503                                                429/503                          401, 400 or 200
  *
- *   evaluate: API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
- *   conclude: redeemed? -> score                                                       (400)
+ *   attempt:    API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
+ *   conclusion: redeemed? -> score                                                       (400)
  *
  * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart: they could otherwise use up the
  * limit of a backend at their address.
@@ -15,7 +15,7 @@ import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
 import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
-import type { Named, Redeemed } from '../domain/ending.ts'
+import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
@@ -80,7 +80,7 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
     const { address } = exchange
     if (address === undefined) return exchange.drop()
     recordKeyUse(service, caller)
-    const attempt = evaluate(service, dialect, caller, body, exchange.contentType, address)
+    const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
@@ -131,7 +131,7 @@ function recordKeyUse({ keyUses, now }: Service, caller: Caller): void {
   if ('apiKey' in caller && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
 }
 
-function evaluate<Body>(
+function attemptOf<Body>(
   { keyring, settings, now }: Service,
   dialect: Dialect<Body>,
   caller: Caller,
@@ -144,7 +144,7 @@ function evaluate<Body>(
   const parsed = dialect.read(body, contentType, site)
   if (!parsed.ok) return refused(parsed.refusal)
   const nowMs = now()
-  if (site.test !== undefined) return evaluateTest(caller, settings, parsed.body, address, nowMs)
+  if (site.test !== undefined) return testAttemptOf(caller, settings, parsed.body, address, nowMs)
   const { token, expectedIp, idempotencyKey } = parsed.body
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
@@ -168,7 +168,7 @@ function evaluate<Body>(
   return { verdict: 'redeemable', caller, claims, redeem, namesVisitor, ignored: parsed.ignored, nonce }
 }
 
-function evaluateTest(
+function testAttemptOf(
   caller: AcceptedCaller,
   lifetimes: ServiceSettings,
   { expectedIp }: Redemption,
@@ -263,9 +263,9 @@ function replyTo<Body>(
   admission: RedemptionAdmission,
 ): Reply {
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, siteLimits(caller), namedBy(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('reason' in conclusion) return refusalReply(style, conclusion, namedBy(caller, keyId, attempt))
+  if ('reason' in conclusion) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }
@@ -279,7 +279,7 @@ function siteLimits(caller: Caller): PolicyList | undefined {
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
 
-function namedBy(caller: Caller, apiKeyId: string, { nonce }: Attempt): Named {
+function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): RefusalSubject {
   return { siteKey: 'apiKey' in caller ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
 }
 

@@ -1,7 +1,7 @@
 /** The parts that endpoints use (assembled in server.ts), and the answer to requests that the store does not admit. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
-import type { Named } from '../domain/ending.ts'
+import type { RefusalSubject } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -76,10 +76,10 @@ export function notAdmittedReply(
   { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
   siteLimits: PolicyList | undefined,
-  named?: Named,
+  subject?: RefusalSubject,
 ): Reply {
   const style = { errors, policies: { ...policies, ...siteLimits } }
-  if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, named)
+  if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, subject)
   const { policy, retryAfterMs } = admission
-  return refusalReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
+  return refusalReply(style, { reason: 'rate-limited', policy }, subject, retryAfterMs)
 }

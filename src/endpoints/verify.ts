@@ -1,16 +1,16 @@
 /**
  * POST /verify: checks a solution and issues a token.
  *
- *   site key -> body read -> site -> [ prepare: everything without the store ] -> limits, nonce -> [ conclude ]
- *   400         413          503                                                    429/503          400 or 200
+ *   site key -> body read -> site -> attempt: what needs no store -> admission: limits, nonce -> conclusion
+ *   400         413          503                                     429/503                     400 or 200
  *
- *   prepare:  site, active?, origin -> content type, body -> IP rules -> nonce       -> proof
- *             403                      400                   200 failed  400/403/503   200 failed
- *   conclude: nonce unused? -> price still holds? -> score      -> token
- *             400              400                   200 failed    200/503
+ *   attempt:    site, active?, origin -> content type, body -> IP rules -> nonce       -> proof
+ *               403                      400                   200 failed  400/403/503   200 failed
+ *   conclusion: nonce unused? -> price still holds? -> score      -> token
+ *               400              400                   200 failed    200/503
  *
- * One call to the store charges the limits and spends the nonce. It is made whatever `prepare` finds, because 429 takes
- * precedence. visit.ts has the steps up to the origin.
+ * One call to the store, whose answer is the admission, charges the limits and spends the nonce. It is made for refused attempts
+ * too, because 429 takes precedence. visit.ts has the steps up to the origin.
  */
 
 import type { Judged } from '../domain/ending.ts'
@@ -99,22 +99,22 @@ export function verify(service: Service): Endpoint {
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
     if (found === undefined) return exchange.drop()
-    const attempt = prepare(service, found, body, exchange.contentType, service.now())
-    const isSolved = attempt.verdict === 'solved'
-    const visit = isSolved ? attempt.visit : found
-    const spend = isSolved ? attempt.spend : undefined
-    const isJunk = attempt.verdict === 'refused'
-    const request = chargeOf(service.pricing, visit, 'verify', isFailure(attempt, site), spend, isJunk)
-    let isCounted = false
-    const judge = exchange.guard((admission: SolutionAdmission) => {
-      if (admission.status !== 'admitted')
-        return exchange.answer(notAdmittedReply(style, admission, visit.siteLimits, { nonce: attempt.nonce }))
+    const attempt = attemptOf(service, found, body, exchange.contentType)
+    const visit = attempt.verdict === 'solved' ? attempt.visit : found
+    const request = requestOf(service, visit, attempt)
+    /** Answers, and returns whether the proof counts. */
+    const settle = exchange.guard((admission: SolutionAdmission): boolean => {
+      if (admission.status !== 'admitted') {
+        exchange.answer(notAdmittedReply(style, admission, visit.siteLimits, { nonce: attempt.nonce }))
+        return false
+      }
       const conclusion = conclude(service, visit, attempt, admission, service.now())
-      isCounted = !('refusal' in conclusion) && conclusion.isCounted
       exchange.answer(replyTo(style, conclusion, attempt))
+      return !('refusal' in conclusion) && conclusion.isCounted
     })
     service.store.admitSolution(request, admission => {
-      judge(admission) // does nothing if the client has left: without a token, its proof must not make its neighbours pay
+      // undefined after a fault, or if the client has left: a proof without a token must not make its neighbours pay.
+      const isCounted = settle(admission) ?? false
       if (!isCounted && admission.status === 'admitted' && admission.nonce === 'spent')
         service.store.takeBack(request, admission.accepted)
     })
@@ -139,7 +139,14 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 
-function prepare(service: Service, visit: Visit, body: Buffer, contentType: string, nowMs: number): Attempt {
+/** The store spends the nonce only if it was solved. A refused attempt has cost its sender nothing, so it counts as junk. */
+function requestOf({ pricing }: Service, visit: Visit, attempt: Attempt): SolutionRequest {
+  const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
+  const isJunk = attempt.verdict === 'refused'
+  return chargeOf(pricing, visit, 'verify', isFailure(attempt, visit.site), spend, isJunk)
+}
+
+function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: string): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit
   const parsed = parseSolution(body, contentType)
@@ -150,24 +157,25 @@ function prepare(service: Service, visit: Visit, body: Buffer, contentType: stri
   if (!site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
+  const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
   // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const windowKey = tags.translated(visit.windowKey, address)
-    attempt = attemptWithTags(service, { ...visit, tags, windowKey }, parsed.body, nowMs)
+    const addressKey = tags.translated(visit.addressKey, address)
+    attempt = attemptWithTags(service, { ...visit, tags, addressKey }, parsed.body, nowMs)
   }
   return attempt
 }
 
 function attemptWithTags(service: Service, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
-  const { site, address, windowKey } = visit
+  const { site, address, addressKey } = visit
   const { siteKey } = site.record
   const { nonce } = solution
   const { store, settings, keyring } = service
-  const addressEpoch = store.epochOf(windowKey)
+  const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
-  const jointEpoch = store.nonceEpoch(windowKey, siteKey)
+  const jointEpoch = store.nonceEpoch(addressKey, siteKey)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }
@@ -250,7 +258,7 @@ function conclude(
 /** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
 function preciseRefusal(
   { store, settings, keyring }: Service,
-  { site, address, windowKey }: AllowedVisit,
+  { site, address, addressKey }: AllowedVisit,
   { refusal, nonce }: RefusedAttempt,
   nowMs: number,
 ): Refusal {
@@ -263,7 +271,7 @@ function preciseRefusal(
   if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
     return { reason: 'nonce-other-address' }
   const isForgotten = store
-    .formerNonceEpochs(windowKey, siteKey)
+    .formerNonceEpochs(addressKey, siteKey)
     .some(epoch => statusUnder(epoch) === 'genuine')
   return isForgotten ? { reason: 'nonce-forgotten' } : refusal
 }

@@ -25,9 +25,9 @@ interface Visitor {
   /** Empty if absent. */
   readonly origin: string
   readonly isKnown: boolean
-  /** The key of the window in the store that counts the visitor's requests. */
-  readonly windowKey: string
-  /** The tags that `windowKey` was made with. */
+  /** The key of the address log in the store that counts the visitor's requests. */
+  readonly addressKey: string
+  /** The tags that `addressKey` was made with. */
   readonly tags: AddressTags
   /** The limits that the site sets itself, for the headers. */
   readonly siteLimits: PolicyList | undefined
@@ -109,7 +109,7 @@ export function visitOf(
       address,
       origin,
       isKnown: false,
-      windowKey: key,
+      addressKey: key,
       tags,
       siteLimits: undefined,
       addressLimit: limits[addressRow.limit],
@@ -128,7 +128,7 @@ export function visitOf(
     address,
     origin,
     isKnown,
-    windowKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+    addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
     siteLimits: ownLimits(knownLimit, ownSiteLimit),
     addressLimit: knownLimit ?? limits[addressRow.limit],
@@ -158,9 +158,9 @@ export function chargeOf(
   spend?: SolutionRequest['spend'],
   isJunk = false,
 ): SolutionRequest {
-  const { windowKey, addressLimit, siteLimit, site, refusal } = visit
+  const { addressKey, addressLimit, siteLimit, site, refusal } = visit
   return {
-    addressKey: chargedWindow(windowKey, refusal, isJunk),
+    addressKey: chargedKey(addressKey, refusal, isJunk),
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
@@ -171,20 +171,20 @@ export function chargeOf(
   }
 }
 
-/** Requests that will be refused count in windows of their own: others could send them to use up a visitor's limits. */
-function chargedWindow(windowKey: string, refusal: Refusal | undefined, isJunk: boolean): string {
-  if (refusal !== undefined) return windowOfRefused(windowKey)
-  return isJunk ? windowOfJunk(windowKey) : windowKey
+/** Requests that will be refused count in logs of their own: others could send them to use up a visitor's limits. */
+function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: boolean): string {
+  if (refusal !== undefined) return windowOfRefused(addressKey)
+  return isJunk ? windowOfJunk(addressKey) : addressKey
 }
 
 /** Known networks and private addresses have no meters. Proofs of known networks and at test sites are not added to any. */
-function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
+function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const siteProofs = siteFree(expectedOf(site), pricing)
   return {
     firstProofs: tags.firstProofs,
-    meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, windowKey)] : [site.meterName],
+    meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
     free: hasNetworks ? [siteProofs, owner, wide] : [siteProofs],
     counts: !isKnown && site.test === undefined,
   }

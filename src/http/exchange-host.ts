@@ -1,4 +1,4 @@
-/** What an exchange (exchange.ts) needs of its worker and its route, and what it reports. */
+/** What an Exchange (exchange.ts) gets from its worker (ExchangeHost) and its route (ExchangeRules), and whom it reports to. */
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
@@ -7,12 +7,13 @@ import type { OverloadGate } from './gate.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { ReplyStyle } from './replies.ts'
 
-/** The values of the label `endpoint` of metrics. `content` are files and pages, `other` all that is neither. */
-export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
-export type Part = (typeof PARTS)[number]
+/** The values of the label `endpoint` of metrics. `content`: files and pages; `other`: preflights, and paths that do not exist. */
+export const ENDPOINT_LABELS = [...ENDPOINT_NAMES, 'content', 'other'] as const
+export type EndpointLabel = (typeof ENDPOINT_LABELS)[number]
 
 /** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
+  /** The time of `performance.now()`. */
   readonly startedAtMs: number
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
@@ -24,17 +25,17 @@ export interface ObservedExchange {
 
 /** `answered`, `aborted` or `shed` is called once for each request. */
 interface ExchangeObserver {
-  answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
+  answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void
   /** The client left without an answer. */
-  aborted(part: Part): void
-  /** A request was refused without an exchange. */
-  shed(part: Part): void
-  faulted(part: Part, error: unknown, exchange: ObservedExchange): void
+  aborted(endpoint: EndpointLabel): void
+  /** The request was refused under load, before an Exchange was made. */
+  shed(endpoint: EndpointLabel): void
+  faulted(endpoint: EndpointLabel, error: unknown, exchange: ObservedExchange): void
 }
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** True if every connection comes from a trusted proxy, so that nobody needs to read its address. */
+  /** True if every connection comes from a trusted proxy, so that its address need not be read. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
@@ -42,7 +43,7 @@ export interface ExchangeHost {
   readonly onForwardingIgnored: (peer: Address) => void
   /** Called for each request of a trusted proxy whose X-Forwarded-For names no client. */
   readonly onForwardingMalformed: (proxy: Address) => void
-  /** Every answer closes its connection. */
+  /** True while every answer closes its connection. */
   isDraining: boolean
   inFlight: number
   readonly observer: ExchangeObserver
@@ -52,7 +53,7 @@ export interface ExchangeHost {
 }
 
 export interface ExchangeRules {
-  readonly part: Part
+  readonly endpoint: EndpointLabel
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
   /** The form of the refusals that the exchange makes by itself. */

@@ -138,7 +138,7 @@ export class Exchange {
     this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
     host.inFlight++
     response.onAborted(() => {
-      if (!this.#isOver) host.observer.aborted(rules.part)
+      if (!this.#isOver) host.observer.aborted(rules.endpoint)
       this.#end()
     })
   }
@@ -220,20 +220,19 @@ export class Exchange {
   }
 
   /** An exception becomes an answer and never ends the process. */
-  #run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
+  #run<Argument, Result>(step: (argument: Argument) => Result, argument: Argument): Result | undefined {
     try {
-      step(argument)
+      return step(argument)
     } catch (error) {
-      this.#host.observer.faulted(this.#rules.part, error, this)
+      this.#host.observer.faulted(this.#rules.endpoint, error, this)
       this.#refuse('internal')
+      return undefined
     }
   }
 
-  /** Returns the step as a callback for others, which does nothing once the exchange is over. */
-  guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
-    return argument => {
-      if (!this.#isOver) this.#run(step, argument)
-    }
+  /** Returns the step as a callback for others, which does nothing once the exchange is over, and returns undefined then. */
+  guard<Value, Result = unknown>(step: (value: Value) => Result): (value: Value) => Result | undefined {
+    return value => (this.#isOver ? undefined : this.#run(step, value))
   }
 
   #refuse(reason: Reason): void {
@@ -246,7 +245,7 @@ export class Exchange {
     if (this.#mustEndConnection(isBare)) return this.#answerLast(reply)
     if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
-    this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
+    this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
     this.#end()
     corked = this
     corkedReply = reply
@@ -371,7 +370,7 @@ const isClose = (connection: string | undefined) => connection?.length === 5
  *
  * @param reply must have constant headers
  */
-export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
+export function refuserOf(reply: Reply, host: ExchangeHost, { endpoint, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
   const line = STATUS_LINES[reply.status]!
   const body = Buffer.from(reply.body)
@@ -382,6 +381,6 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
     // A client that reads no answers gets only what the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
-    host.observer.shed(part)
+    host.observer.shed(endpoint)
   }
 }

@@ -9,13 +9,13 @@ const LIMIT_UNKNOWN = 10_000
 /** The client's socket, and both ends of the one to the HTTP server. */
 const RELAYED_FILES = 3
 
-/** @param isRelayed through a PROXY protocol relay */
+/** @param isRelayed whether connections come through the PROXY protocol relay */
 export function connectionsThatFit(isRelayed: boolean): number {
   const files = openFilesMax('self') - OTHER_FILES
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** undefined if the process has ended. Takes 45 ms for 19,000 files, in another thread. */
+/** Returns undefined if /proc has no such process, usually because it has ended. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {

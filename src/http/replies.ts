@@ -1,7 +1,7 @@
 /** Refusals, in each endpoint's format. Endpoints write the bodies of successes. */
 
 import { STATUS_CODES } from 'node:http'
-import type { Ending, Named } from '../domain/ending.ts'
+import type { Ending, RefusalSubject } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 
@@ -78,13 +78,13 @@ const RETRY_UNAVAILABLE_MS = 1000
 export function refusalReply(
   { errors, policies }: ReplyStyle,
   refusal: Refusal,
-  named?: Named,
+  subject?: RefusalSubject,
   retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
   const { status } = answerTo(refusal.reason, errors)
   return {
     status,
-    ending: { kind: 'refused', refusal, named },
+    ending: { kind: 'refused', refusal, subject },
     body: (errors === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, errors)),
     headers: refusalHeaders(status, policies, refusal.policy, retryAfterMs),
   }

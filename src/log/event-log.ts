@@ -2,14 +2,14 @@
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork, PRIVATE } from '../addresses/address.ts'
-import type { Ending, Issued, Judged, Named, Redeemed, Refused } from '../domain/ending.ts'
+import type { Ending, Issued, Judged, Redeemed, RefusalSubject, Refused } from '../domain/ending.ts'
 import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
-import type { ObservedExchange, Part } from '../http/exchange-host.ts'
+import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** Quotas count lines per minute and worker. They add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
+/** Lines a minute of a worker: failures, each of seven refusal quotas (debug: eight), faults. In all 1,080, or 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -17,13 +17,13 @@ const MINUTE_MS = 60_000
 
 export class EventLog {
   readonly #log: Logger
-  /** False above level info. */
+  /** Visits are logged at level info. */
   readonly #logsVisits: boolean
   /** True at level trace: then quotas and sampling do not apply. */
   readonly #isUnbounded: boolean
   readonly #successShare: number
   readonly addressText: (address: Address) => string
-  /** Peers are mostly the operator's proxies, whose addresses are needed for settings. */
+  /** Writes private addresses whole: they are mostly those of the operator's proxies, which POWGATE_TRUSTED_PROXIES needs. */
   readonly peerText = (peer: Address) => (PRIVATE.has(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
@@ -43,16 +43,15 @@ export class EventLog {
     const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
     const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
-    this.#timer = setInterval(() => this.#renewQuotas(), MINUTE_MS).unref()
+    this.#timer = setInterval(() => this.#reportLeftOut(), MINUTE_MS).unref()
   }
 
-  /** Logs what has been left out since the last minute began. */
   close(): void {
     clearInterval(this.#timer)
-    this.#renewQuotas()
+    this.#reportLeftOut()
   }
 
-  ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
+  ended(exchange: ObservedExchange, endpoint: EndpointLabel, ending: Ending): void {
     switch (ending.kind) {
       case 'issued':
         return this.#issued(exchange, ending)
@@ -61,7 +60,7 @@ export class EventLog {
       case 'redeemed':
         return this.#redeemed(exchange, ending)
       case 'refused':
-        return this.#refused(exchange, part, ending)
+        return this.#refused(exchange, endpoint, ending)
     }
   }
 
@@ -69,23 +68,23 @@ export class EventLog {
     const { nonce, puzzle, difficulty, bounds, counts, price, traffic } = challenge
     if (!this.#logsSuccess(nonce)) return
     const { base, min, max, raise } = bounds
-    const { address, network, site, costliest, isReturning } = price
-    const { site: rates, siteExpected } = traffic
+    const { addressBits, networkBits, siteBits, costliest, isReturning } = price
+    const { siteRates, siteExpected } = traffic
     this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,
-      price: { address, network, site },
+      price: { address: addressBits, network: networkBits, site: siteBits },
       addressChallenges: counts.challenges,
-      addressLimit: counts.limit,
+      addressLimit: counts.limitPerMinute,
       addressAccepted: counts.accepted,
       isReturning,
       isOfKnownNetwork: traffic.isKnownNetwork || undefined,
       networkPrefix: costliest?.prefixBits,
-      networkProofs: costliest && rounded(costliest.recent),
-      siteRate: rounded(rates.recent),
-      siteRateUsual: rounded(Math.max(siteExpected, rates.usual)),
+      networkProofs: costliest?.recent,
+      siteRate: siteRates.recent,
+      siteRateUsual: rounded(Math.max(siteExpected, siteRates.usual)),
     })
   }
 
@@ -98,7 +97,7 @@ export class EventLog {
       score,
       threshold: site.record.threshold,
       reasons,
-      // With signals, all reasons are those of a score.
+      // Signals are there if a score was computed. Then every reason is a ScoreReason.
       ...(signals === undefined ? {} : signalFields(site, signals, reasons as readonly ScoreReason[])),
     })
   }
@@ -114,23 +113,23 @@ export class EventLog {
     })
   }
 
-  #refused(exchange: ObservedExchange, part: Part, { refusal, named = {} }: Refused): void {
+  #refused(exchange: ObservedExchange, endpoint: EndpointLabel, { refusal, subject = {} }: Refused): void {
     const { reason, policy, mismatch } = refusal
     const { status, code, quota } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has logged it
     const level = quota === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[quota], reason)) return
     const fields = {
-      ...{ endpoint: part, status, code, reason, policy, apiKeyId: named.apiKeyId },
+      ...{ endpoint, status, code, reason, policy, apiKeyId: subject.apiKeyId },
       expectedIp: mismatch && this.addressText(mismatch.expected),
       visitorIp: mismatch && this.addressText(mismatch.visitor),
     }
-    this.#write(exchange, named, 'refused', 'refused', fields, level)
+    this.#write(exchange, subject, 'refused', 'refused', fields, level)
   }
 
-  faulted(part: Part, error: unknown, exchange: ObservedExchange): void {
+  faulted(endpoint: EndpointLabel, error: unknown, exchange: ObservedExchange): void {
     if (!this.#takeFrom(this.#faults, 'fault')) return
-    this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
+    this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part: endpoint, err: error }, 'error')
   }
 
   #logsSuccess(nonce: string): boolean {
@@ -143,14 +142,14 @@ export class EventLog {
 
   #write(
     exchange: ObservedExchange,
-    named: Named,
+    subject: RefusalSubject,
     event: string,
     message: string,
     fields: Record<string, unknown>,
     level: 'debug' | 'info' | 'error' = 'info',
   ): void {
     const { requestId, address, origin } = exchange
-    const { siteKey = exchange.siteKey, nonce } = named
+    const { siteKey = exchange.siteKey, nonce } = subject
     this.#log[level](
       {
         event,
@@ -165,13 +164,14 @@ export class EventLog {
     )
   }
 
-  #renewQuotas(): void {
+  /** Logs how many lines the quotas have left out since the last call, and renews the quotas. */
+  #reportLeftOut(): void {
     const counts: Record<string, number> = {}
     for (const quota of [this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
     }
     if (Object.keys(counts).length === 0) return
-    this.#log.info({ event: 'unlogged', counts }, 'more than the log quota: counted only')
+    this.#log.info({ event: 'unlogged', counts }, 'log quota exceeded: these lines were only counted')
   }
 }
 

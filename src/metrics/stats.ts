@@ -7,7 +7,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { ProxyWatch } from '../addresses/trusted-proxies.ts'
 import { type Ending, outcomeLabel } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
-import type { ObservedExchange, Part } from '../http/exchange-host.ts'
+import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { newCounts, newSiteCounts, type SiteCounts, valuesOf } from './counters.ts'
 import { SITES_MAX, type Values } from './table.ts'
@@ -48,14 +48,14 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
-    this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
-    if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
+  answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void {
+    this.counts.requestSeconds.at(endpoint).add((performance.now() - exchange.startedAtMs) / 1000)
+    if (endpoint === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
     const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
-    counts.requests.at(part).at(status).at(outcomeLabel(ending)).add()
+    counts.requests.at(endpoint).at(status).at(outcomeLabel(ending)).add()
     if (siteKey !== undefined && this.#metricsSites.has(siteKey))
-      this.counts.siteRequests.at(siteKey).at(part).at(outcomeLabel(ending)).add()
+      this.counts.siteRequests.at(siteKey).at(endpoint).at(outcomeLabel(ending)).add()
     switch (ending?.kind) {
       case 'issued':
         counts.difficulty.at(ending.puzzle).add(ending.difficulty)
@@ -68,7 +68,7 @@ export class Stats {
         break
       case 'refused': {
         const { policy } = ending.refusal
-        if (policy !== undefined) this.counts.limited.at(part).at(policy).add()
+        if (policy !== undefined) this.counts.limited.at(endpoint).at(policy).add()
       }
     }
   }
@@ -80,16 +80,16 @@ export class Stats {
     this.counts.solvingTimes.at(signals.solveTimeMs <= solveMs ? 'yes' : 'no').add()
   }
 
-  aborted(part: Part): void {
-    this.counts.aborted.at(part).add()
+  aborted(endpoint: EndpointLabel): void {
+    this.counts.aborted.at(endpoint).add()
   }
 
-  shed(part: Part): void {
-    this.counts.requests.at(part).at(OUTCOMES.overloaded.status).at('overloaded').add()
+  shed(endpoint: EndpointLabel): void {
+    this.counts.requests.at(endpoint).at(OUTCOMES.overloaded.status).at('overloaded').add()
   }
 
-  faulted(part: Part): void {
-    this.counts.faults.at(part).add()
+  faulted(endpoint: EndpointLabel): void {
+    this.counts.faults.at(endpoint).add()
   }
 
   /** Counts a call to the store that was answered or given up. */
@@ -146,11 +146,11 @@ export class Stats {
       case 'redeemed':
         return ending.apiKey.siteKey
       case 'refused': {
-        const siteKey = ending.named?.siteKey ?? exchange.siteKey
+        const siteKey = ending.subject?.siteKey ?? exchange.siteKey
         // A site of POWGATE_METRICS_SITES is counted even if the store does not have it.
         return this.#metricsSites.has(siteKey)
           ? siteKey
-          : this.#sources.siteNamedBy(siteKey, ending.named?.apiKeyId)
+          : this.#sources.siteNamedBy(siteKey, ending.subject?.apiKeyId)
       }
       default:
         return undefined

@@ -16,7 +16,7 @@
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
-import { PARTS } from '../http/exchange-host.ts'
+import { ENDPOINT_LABELS } from '../http/exchange-host.ts'
 import { PUZZLES } from '../protocol/proof.ts'
 import { JUDGEMENT_WORDS } from '../words/reasons.ts'
 
@@ -64,7 +64,7 @@ const ALARMING = [
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
-const BY_PART = { labels: ['endpoint'], fromStart: PARTS, history: true } as const
+const BY_PART = { labels: ['endpoint'], fromStart: ENDPOINT_LABELS, history: true } as const
 
 type Options = Omit<Metric, 'type' | 'name' | 'help'>
 

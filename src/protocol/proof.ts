@@ -26,9 +26,9 @@ export const DIFFICULTY_MAX = 28
 /** Counters whose digits differ in the last four alone: solvers hash them as one block. */
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
-/** Counters of one thread, more than it can try. */
+/** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
-/** The first counter of a GPU, beyond those of 78 threads. */
+/** A GPU has the rest below 2^53, after the ranges of 78 threads. */
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
 
 /** 2^53 - 1, the last that JSON and JavaScript carry exactly. */
@@ -38,11 +38,11 @@ export function proofInput(nonce: string, counter: number): string {
   return nonce + String(counter)
 }
 
-/** Counters of one HashWX function: making one takes a browser as long as 500 hashes. */
-export const FUNCTION_COUNTERS = 65_536
+/** Making a HashWX function takes a browser as long as 500 hashes. */
+export const COUNTERS_PER_FUNCTION = 65_536
 
 export function seedInput(nonce: string, counter: number): string {
-  return nonce + String(Math.floor(counter / FUNCTION_COUNTERS))
+  return nonce + String(Math.floor(counter / COUNTERS_PER_FUNCTION))
 }
 
 export function isNonceText(text: string): boolean {

@@ -5,7 +5,7 @@
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
-import { completed, inEffect, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
+import { completed, inEffect, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
@@ -39,7 +39,7 @@ export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiK
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
       // Settings of a later version stay, so that this version refuses the file instead of losing them.
-      const settings = withLaterFields(completed(site), site)
+      const settings = withUnknownFields(completed(site), site)
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
       const { siteKey, createdAt, updatedAt } = site

@@ -6,9 +6,9 @@ import type { Schema } from '../domain/value-forms.ts'
 import { FILE_FORMAT, FILE_VERSION } from './export-file.ts'
 import { SITE_KEY_RULE } from './rules.ts'
 
-function fieldSchema({ form, about, fallback, otherwise }: SiteField): Schema {
+function fieldSchema({ form, about, fallback, defaultWords }: SiteField): Schema {
   if (fallback !== undefined) return { ...form.schema, title: about, default: fallback }
-  return { ...form.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
+  return { ...form.schema, title: defaultWords === undefined ? about : `${about} (default: ${defaultWords})` }
 }
 
 function objectSchema(

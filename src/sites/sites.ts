@@ -11,7 +11,7 @@ import {
   nextUpdatedAt,
   type SiteRecord,
 } from '../domain/site.ts'
-import { completed, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
+import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
 import { CommandError, UsageError } from './rules.ts'
@@ -39,7 +39,7 @@ export function siteRecord(
   updatedAt: number,
 ): SiteRecord {
   const { siteKey, createdAt, raise } = kept
-  const all = withLaterFields(completed(settings), kept)
+  const all = withUnknownFields(completed(settings), kept)
   return { siteKey, ...all, createdAt, updatedAt, ...(raise && { raise }) }
 }
 

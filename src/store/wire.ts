@@ -24,7 +24,7 @@ export const PRICING_NUMBERS = [
   'networkRecentMs',
   'siteRecentMs',
   'usualMs',
-  'tolerated',
+  'budgetFactor',
   'learnedShare',
   'learnsAllMs',
   'returningProofs',

@@ -100,7 +100,7 @@ class Town {
 
   /** What a new address pays in this network. */
   price(text: string, some: Partial<AddressCounts> = {}) {
-    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
+    return priceOf({ challenges: 0, limitPerMinute: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
   }
 }
 
@@ -110,7 +110,7 @@ const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
   const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
-    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC, PRICING).address
+    return priceOf({ challenges, limitPerMinute: 30, accepted: 0 }, NO_TRAFFIC, PRICING).addressBits
   })
   assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
 })
@@ -124,10 +124,10 @@ test('a network without history costs nothing up to what is free, then a bit for
     [12_000, 6],
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
-    assert.equal(town.price(RENTED).network, bits, `${rented} a minute`)
+    assert.equal(town.price(RENTED).networkBits, bits, `${rented} a minute`)
     assert.equal(town.price('192.0.2.1').costliest, undefined, 'another network')
     town.nowMs += 6 * MINUTE_MS
-    assert.equal(town.price(RENTED).network, 0, 'minutes later')
+    assert.equal(town.price(RENTED).networkBits, 0, 'minutes later')
   }
 })
 
@@ -138,8 +138,8 @@ test('a /48 pays, a whole /32, and a whole /16 of IPv4, though each network in i
     ['ownerOf16', 3000, '198.51.251.1', [4, 16]],
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, [flow]: perMinute })
-    const { network, costliest } = town.price(inside)
-    assert.deepEqual([network, costliest?.prefixBits], paid, flow)
+    const { networkBits, costliest } = town.price(inside)
+    assert.deepEqual([networkBits, costliest?.prefixBits], paid, flow)
   }
 })
 
@@ -148,22 +148,22 @@ test('a network may bring four times what is usual there', () => {
     new Town()
       .run(3 * HOUR_MS, { people: 5, carrier: 100 })
       .run(6 * MINUTE_MS, { people: 5, carrier })
-      .price(CARRIER).network
+      .price(CARRIER).networkBits
   assert.deepEqual([bitsAt(380), bitsAt(700)], [0, 1])
 })
 
 test('an attack becomes usual slowly: after three hours it costs at most one bit less', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 600 })
-  assert.equal(town.price(OWNER_OF_48).network, 5)
+  assert.equal(town.price(OWNER_OF_48).networkBits, 5)
   town.run(3 * HOUR_MS, { people: 5, ownerOf48: 600 })
-  assert.ok(town.price(OWNER_OF_48).network >= 4)
+  assert.ok(town.price(OWNER_OF_48).networkBits >= 4)
 })
 
 test('who always stays at what costs nothing makes it grow e-fold a day, not more', () => {
   const town = quiet()
   town.nowMs += 7 * DAY_MS
   const budget = () => {
-    const [owner] = town.traffic(RENTED).networks
+    const [owner] = town.traffic(RENTED).networkRates
     return budgetOf(owner!, owner!.free, PRICING)
   }
   const day = () => {
@@ -194,38 +194,38 @@ test('a proof counts as usual up to half a budget, by the rate before it; in a s
 
 test('in its first hour a store learns everything: a site that moves here is at home at once', () => {
   const town = new Town().run(20 * MINUTE_MS, { people: 5 }).run(10 * MINUTE_MS, { carrier: 600 })
-  assert.equal(town.price(CARRIER).network, 0)
+  assert.equal(town.price(CARRIER).networkBits, 0)
 })
 
 test('a site under attack: addresses that return pay up to four bits, others none, and minutes later nobody', () => {
   const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
-  const { site, isReturning } = town.price('192.0.2.1', { accepted: 2 })
-  assert.deepEqual([site, isReturning], [4, true])
-  assert.equal(town.price('192.0.2.1', { accepted: 1 }).site, 0)
+  const { siteBits, isReturning } = town.price('192.0.2.1', { accepted: 2 })
+  assert.deepEqual([siteBits, isReturning], [4, true])
+  assert.equal(town.price('192.0.2.1', { accepted: 1 }).siteBits, 0)
   town.nowMs += 2 * MINUTE_MS
-  assert.equal(town.price('192.0.2.1', { accepted: 2 }).site, 0)
+  assert.equal(town.price('192.0.2.1', { accepted: 2 }).siteBits, 0)
 })
 
 test('what an operator expects of a site is usual, however quiet the days before were, and no more than that', () => {
   const isAttacked = (perMinute: number, expected: number) => {
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
-    const counts = { challenges: 0, limit: 30, accepted: 2 }
-    return priceOf(counts, town.traffic('192.0.2.1', expected), PRICING).site > 0
+    const counts = { challenges: 0, limitPerMinute: 30, accepted: 2 }
+    return priceOf(counts, town.traffic('192.0.2.1', expected), PRICING).siteBits > 0
   }
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
 
 test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
-  const counts = { challenges: 30, limit: 30, accepted: 2 }
-  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED), PRICING)
-  assert.deepEqual([own, network, network + site], [4, 2, 4])
+  const counts = { challenges: 30, limitPerMinute: 30, accepted: 2 }
+  const { addressBits, networkBits, siteBits } = priceOf(counts, town.traffic(RENTED), PRICING)
+  assert.deepEqual([addressBits, networkBits, networkBits + siteBits], [4, 2, 4])
   const known = priceOf(
     { ...counts, challenges: 0 },
-    { ...town.traffic(RENTED, 0, true), networks: [] },
+    { ...town.traffic(RENTED, 0, true), networkRates: [] },
     PRICING,
   )
-  assert.deepEqual([known.network, known.site], [0, 1])
+  assert.deepEqual([known.networkBits, known.siteBits], [0, 1])
 })
 
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
@@ -265,9 +265,9 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)
-  assert.equal(town.price(OWNER_OF_48).network, 1)
+  assert.equal(town.price(OWNER_OF_48).networkBits, 1)
   town.nowMs += MINUTE_MS
-  assert.equal(town.price(OWNER_OF_48).network, 0)
+  assert.equal(town.price(OWNER_OF_48).networkBits, 0)
 })
 
 test('a proof that is taken back leaves nothing as usual, also where the meter stands at its budget', () => {
@@ -288,10 +288,10 @@ test('if the clock is set back or ahead, meters go on fading, and no store is yo
     const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 300 })
     town.nowMs += stepMs
     town.run(6 * MINUTE_MS, { people: 5 })
-    assert.equal(town.price(OWNER_OF_48).network, 0)
+    assert.equal(town.price(OWNER_OF_48).networkBits, 0)
     assert.ok(town.at(address(OWNER_OF_48)).ageMs >= 0)
     town.nowMs -= stepMs
-    assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).network >= 3, `${stepMs}`)
+    assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).networkBits >= 3, `${stepMs}`)
   }
   const firstProof = { ...newMeter(0), usual: HOUR_MS }
   renewFirstProof(firstProof, HOUR_MS - 1)

@@ -52,12 +52,12 @@ test('property: difficulty is within the bounds of the site and never falls as p
   const inputs = fc.record({
     counts: fc.record({
       challenges: fc.nat(1000),
-      limit: thousand,
+      limitPerMinute: thousand,
       accepted: fc.nat(1000),
     }),
     traffic: fc.record({
-      networks: fc.array(network, { maxLength: 2 }),
-      site: rates,
+      networkRates: fc.array(network, { maxLength: 2 }),
+      siteRates: rates,
       siteExpected: upTo(1e6),
       isKnownNetwork: fc.boolean(),
     }),
@@ -68,8 +68,8 @@ test('property: difficulty is within the bounds of the site and never falls as p
       assert.ok(Number.isInteger(bits) && bits >= 18 && bits <= 28)
       assert.ok(bitsOf({ ...counts, challenges: counts.challenges + 1 }, traffic) >= bits)
       const twice = <Some extends { recent: number }>(some: Some) => ({ ...some, recent: some.recent * 2 })
-      assert.ok(bitsOf(counts, { ...traffic, site: twice(traffic.site) }) >= bits)
-      assert.ok(bitsOf(counts, { ...traffic, networks: traffic.networks.map(twice) }) >= bits)
+      assert.ok(bitsOf(counts, { ...traffic, siteRates: twice(traffic.siteRates) }) >= bits)
+      assert.ok(bitsOf(counts, { ...traffic, networkRates: traffic.networkRates.map(twice) }) >= bits)
       assert.equal(bitsOf(counts, traffic, { base: 20, min: 20, max: 20 }), 20)
     }),
     seeded(3000),

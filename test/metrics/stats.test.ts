@@ -21,7 +21,7 @@ const siteOf = (siteKey: string): Site =>
 const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
   ({ siteKey, startedAtMs: performance.now() - tookMs }) as ObservedExchange
 
-const COUNTS = { challenges: 0, limit: 30, accepted: 0 }
+const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 
 function issued(site: Site, difficulty: number, raise = 0): Ending {
   const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC, PRICING) }
@@ -69,7 +69,7 @@ test('every hundredth of a score falls into its tenth', () => {
   }
 })
 
-test('the time of answers is counted by part; so are aborts and faults', t => {
+test('the time of answers is counted by endpoint; so are aborts and faults', t => {
   t.mock.method(performance, 'now', () => 100_000) // no time passes between exchange and answer
   const stats = newStats()
   // Without an ending, as the answers to files and pages.

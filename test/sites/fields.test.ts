@@ -9,9 +9,9 @@ import { siteFields } from '../../src/cli/views.ts'
 import { siteChanges } from '../../src/domain/audit.ts'
 import {
   FIELDS,
-  laterFields,
   type SiteField,
   type SiteSettings,
+  unknownFields,
   valueIn,
   withValue,
 } from '../../src/domain/site-fields.ts'
@@ -68,13 +68,13 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
 const HEAD = { format: FILE_FORMAT, version: FILE_VERSION }
 
 for (const field of FIELDS) {
-  const { name, flag, off, command, clear } = field
+  const { name, flag, falseFlag, command, unsetFlag } = field
   test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
     const [value, flags] = trialOf(field)
     assert.notDeepEqual(value, valueIn(BEFORE, field), 'the default proves nothing')
 
     if (flag !== undefined && typeof value === 'boolean')
-      assert.ok(off, 'a flag for yes needs `off`, one for no')
+      assert.ok(falseFlag, 'a flag for yes needs `falseFlag`, one for no')
     assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
     const settings = flag === undefined ? withValue(BEFORE, field.name, value) : await updated(BEFORE, flags)
     const record = siteRecord(settings, BEFORE, 2)
@@ -98,8 +98,8 @@ for (const field of FIELDS) {
     const [applied] = diffWithFile(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
-    if (clear !== undefined && clear !== 'base')
-      assert.deepEqual(valueIn(await updated(record, `--${clear}`), field), valueIn(BEFORE, field))
+    if (unsetFlag !== undefined && unsetFlag !== 'base')
+      assert.deepEqual(valueIn(await updated(record, `--${unsetFlag}`), field), valueIn(BEFORE, field))
   })
 }
 
@@ -146,5 +146,5 @@ test('a flag takes values up to its bounds, and none beyond or of another form',
     limit-verify=1e3 threshold=1.01 threshold=1e-1 known-networks=::1,x known-networks=::/0`
   for (const flag of bad.split(/ +|\n +/))
     await assert.rejects(updated(BEFORE, `--${flag}`), /: expected /, flag)
-  assert.deepEqual([...laterFields({ ...BEFORE, raise: 1, deletedAt: 3, minAge: 4 })], [['minAge', 4]])
+  assert.deepEqual([...unknownFields({ ...BEFORE, raise: 1, deletedAt: 3, minAge: 4 })], [['minAge', 4]])
 })

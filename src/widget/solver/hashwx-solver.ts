@@ -1,7 +1,7 @@
 /** Solvers of HashWX: WebAssembly that is emitted for each function (../../protocol/hashwx/), and an interpreter in plain JavaScript. */
 
 import { BATCH, HashwxMachine, type MachineExports, type Run } from '../../protocol/hashwx-machine.ts'
-import { COUNTER_MAX, FUNCTION_COUNTERS, seedInput } from '../../protocol/proof.ts'
+import { COUNTER_MAX, COUNTERS_PER_FUNCTION, seedInput } from '../../protocol/proof.ts'
 import type { Search, Solver } from './block.ts'
 import { digestWords } from './sha256.ts'
 
@@ -40,11 +40,11 @@ function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => R
         seed.setInt32(4 * index, word)
       machine.make()
       run = prepare()
-      functionEnd = counter - (counter % FUNCTION_COUNTERS) + FUNCTION_COUNTERS
+      functionEnd = counter - (counter % COUNTERS_PER_FUNCTION) + COUNTERS_PER_FUNCTION
     }
     const search: Search = (start, count) => {
       const end = Math.min(start + count, COUNTER_MAX + 1)
-      if (latest !== search || start < functionEnd - FUNCTION_COUNTERS) functionEnd = 0
+      if (latest !== search || start < functionEnd - COUNTERS_PER_FUNCTION) functionEnd = 0
       latest = search
       for (let counter = start; counter < end; ) {
         if (counter >= functionEnd) makeFunction(counter)

@@ -1,6 +1,6 @@
 -- Runs a batch: all operations of one tick of the event loop on one shard, in order.
 --
--- scripts.ts joins the files, this one last; each names what it has from those before it. Each operation's file adds a function to
+-- scripts.ts joins the files, this one last; each lists what it has from those before it. Each operation's file adds a function to
 -- `operations`, under its letter's code. The function gets the number of its first key, and returns that of the next operation's.
 -- KEYS     shard epoch | note of the server and its time | number of batches and the epoch (epoch.lua has these three) |
 --          meters, in the order of SITE_METER in store/wire.ts | then the keys of each operation

@@ -4,8 +4,9 @@ local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looke
 
 -- The head of the call; store/wire.ts and epoch.lua explain it.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
-  tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
-local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts
+  budget_factor, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
+-- A file of the domain after numbers has the same ones by these names: test/store/lua-constants.test.ts compares them.
+local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
 local NO_TIME = 4294967295 -- in place of a time
 
 -- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this batch wrote takes precedence.

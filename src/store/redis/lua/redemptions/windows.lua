@@ -1,15 +1,16 @@
--- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
--- | total 4 | then | time 3 | count 2 | per entry.
+-- The sliding windows of callers and of API keys. They count as domain/limits.ts does, which describes the record:
+-- | total 4 | time 3 | count 2 | time 3 | count 2 | ...
 --
--- Read at its first use in a batch and written at the end, because few callers and API keys make many requests. All charges of one
--- batch have the same time, hence share one entry.
--- From clock.lua: call, pack, unpack_bytes, written, value_of, now, at_end, held_time, step_of, shares_step
-local WINDOW_MS, WRAP, COUNT_MAX = 60000, 16777216, 65535 -- domain/limits.ts
+-- Each window is read and written once a batch, because most requests of a batch come from the same few callers and API keys. All
+-- charges of one batch have the same time, hence share one entry.
+-- From clock.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, COUNT_MAX, written, value_of, now, at_end, held_time, step_of,
+--   shares_step
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
 local windows = {}
 
--- The window, with this batch's charges (`added`, part of `total`).
+-- Returns the window of a key by its number. `total` are the live requests, `added` those of them that this batch has charged, and
+-- `first` is the byte of the first live entry.
 local function window_of(number)
   local key = KEYS[number]
   local window = windows[key]
@@ -51,7 +52,7 @@ end
 local function charge(window, limit)
   window.total = window.total + 1
   window.added = window.added + 1
-  window.step = step_of(limit)
+  window.step = step_of(limit) -- all charges of a batch to one window have the same limit
 end
 
 local function write_window(window)
@@ -70,8 +71,8 @@ local function write_window(window)
 end
 at_end.windows = function() for _, window in pairs(windows) do write_window(window) end end
 
--- Takes one request out of the window again. Charges of this batch are written first, so that they are not lost. An entry has the
--- time of its last request.
+-- Removes an earlier request from the stored window of a key. If this batch has charged that window, its charges are stored first,
+-- because this changes the stored record. An entry has the time of its last request.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])

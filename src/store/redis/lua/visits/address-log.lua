@@ -1,7 +1,7 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
 -- | time 3 | label 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
--- From clock.lua: call, pack, unpack_bytes, values, written, value_of, now, held_time, seconds_text, step_of, shares_step
-local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX = 60000, 16777216, 8388608, 65535 -- domain/limits.ts
+-- From clock.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, written, value_of, now, held_time, seconds_text,
+--   step_of, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
@@ -26,9 +26,9 @@ local function log_entries(record)
   local entries = {}
   for at = 1, #record, ENTRY * CHUNK do
     local count = math.min(CHUNK, (#record - at + 1) / ENTRY)
-    local values = { unpack_bytes(format_of(count), record, at) }
+    local chunk = { unpack_bytes(format_of(count), record, at) }
     local before = (at - 1) / ENTRY * 3
-    for index = 1, count * 3 do entries[before + index] = values[index] end
+    for index = 1, count * 3 do entries[before + index] = chunk[index] end
   end
   return entries, size
 end

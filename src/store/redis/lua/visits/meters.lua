@@ -2,7 +2,7 @@
 -- The first two of a call are times: `usual` is when the shard's first proof came, and when the first one under the present names of
 -- networks came; `at` is when that key was last renewed, so that it does not expire.
 -- From time.lua: wall
--- From clock.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, tolerated,
+-- From clock.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
 --   learned_share, learns_all_ms, returning_proofs, values, METERS_FROM, at_end, seconds_text, shares_step
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
@@ -32,13 +32,13 @@ local function meter_of(number, recent_ms)
   return meter
 end
 
--- At most a share of the budget (`free` proofs a minute, or `tolerated` times the usual rate) is learned as usual.
+-- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual.
 local function add(number, proofs, recent_ms, free, age)
   local meter = meter_of(number, recent_ms)
   -- Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-age / usual_ms))) -- milliseconds that `usual` stands for
-  local budget = math.max(free, tolerated * meter.usual * MINUTE_MS / gathered)
+  local budget = math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
   local share = age < learns_all_ms and 1 or math.min(1, learned_share * budget / recent)
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
