@@ -1,6 +1,6 @@
 /**
- * Contract §2.2, §4.2, §4.3 and §7: request bodies that are no JSON object, and invalid fields of a solution, get 400.
- * Such a request spends neither the nonce nor the token in it.
+ * Contract §2.2, §4.2, §4.3 and §7: request bodies that are no JSON object or too large, and invalid fields of a solution, are
+ * refused. Such a request spends neither the nonce nor the token in it.
  */
 
 import assert from 'node:assert/strict'
@@ -8,12 +8,68 @@ import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { FLAGS } from '../harness/client.ts'
-import { call } from '../harness/http.ts'
+import { type Answer, call } from '../harness/http.ts'
+import type { TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
-import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused } from './answers.ts'
-import { refusesAndSpendsNothing, type Subject } from './support.ts'
+import {
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertPassed,
+  assertRedeemed,
+  assertRefused,
+  assertSiteverified,
+} from './answers.ts'
+import { refusesAndSpendsNothing, type Subject, type Visitor } from './support.ts'
 
 const BODY_BYTES_MAX = 8192
+
+/** An endpoint that takes JSON. */
+interface Endpoint {
+  readonly path: string
+  /** What a good request has beside its body. */
+  readonly credentials: (site: TestSite) => Record<string, string>
+  readonly goodBody: (visitor: Visitor) => Promise<object>
+  readonly assertTaken: (answer: Answer) => void
+  readonly assertRefused: (answer: Answer, status: 400 | 413, code: string) => void
+}
+
+const VERIFY: Endpoint = {
+  path: '/verify',
+  credentials: ({ siteKey }) => ({ 'X-Site-Key': siteKey }),
+  goodBody: visitor => visitor.solved(),
+  assertTaken: assertPassed,
+  assertRefused,
+}
+const VERIFY_TOKEN: Endpoint = {
+  path: '/verify-token',
+  credentials: ({ apiKey }) => ({ Authorization: `Bearer ${apiKey}` }),
+  goodBody: async visitor => ({ token: await visitor.token() }),
+  assertTaken: assertRedeemed,
+  assertRefused: assertNotRedeemed,
+}
+const SITEVERIFY: Endpoint = {
+  path: '/siteverify',
+  credentials: () => ({}),
+  goodBody: async visitor => ({ secret: visitor.site.apiKey, response: await visitor.token() }),
+  assertTaken: assertSiteverified,
+  assertRefused: (answer, status) =>
+    assertNotSiteverified(answer, 'bad-request', status === 400 ? 200 : status),
+}
+const ENDPOINTS = [VERIFY, VERIFY_TOKEN, SITEVERIFY]
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
+/** Sends a body to the endpoint, for a visitor who has not been refused too often. */
+function send(
+  { url }: Subject,
+  { path, credentials }: Endpoint,
+  visitor: Visitor,
+  body: string | Buffer,
+  headers: Record<string, string> = JSON_TYPE,
+): Promise<Answer> {
+  const all = { ...credentials(visitor.site), ...headers }
+  return call(url + path, { method: 'POST', headers: all, body, from: visitor.from })
+}
 
 /** Makes each body from the JSON text of a good one. */
 type Bodies = Readonly<Record<string, (good: string) => string | Buffer>>
@@ -25,7 +81,7 @@ const withMember = (good: string, ...member: (string | Buffer)[]): Buffer =>
 const nested = (open: string, middle: string, close: string, depth: number): string =>
   open.repeat(depth) + middle + close.repeat(depth)
 
-export const HOSTILE: Bodies = {
+const HOSTILE: Bodies = {
   empty: () => '',
   'white space': () => ' \n',
   'not JSON': () => 'nonce=1&counter=2',
@@ -80,8 +136,16 @@ function deepFields(fields: readonly string[]): Bodies {
 
 const bytes = (...values: number[]): Buffer => Buffer.from(values)
 
-const SOLUTION_FIELDS = ['environment', 'nonce', 'counter']
-const REDEMPTION_FIELDS = ['token', 'expectedIp', 'idempotencyKey']
+const bodiesFor = ({ path }: Endpoint): Bodies => {
+  if (path === '/verify') return { ...HOSTILE, ...deepFields(['environment', 'nonce', 'counter']) }
+  if (path === '/verify-token')
+    return { ...HOSTILE, ...deepFields(['token', 'expectedIp', 'idempotencyKey']) }
+  const isForm = (about: string) => FORMS.includes(about)
+  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !isForm(about)))
+}
+
+/** /siteverify takes these for forms, which ignore fields that they do not know. */
+const FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 const WRONG_CONTENT_TYPES = [
   ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a'],
@@ -89,67 +153,66 @@ const WRONG_CONTENT_TYPES = [
 ]
 const RIGHT_CONTENT_TYPES = ['application/json; charset=utf-8', 'Application/JSON', 'application/json ;q=1']
 
+/** JSON of exactly this many bytes: an unknown field fills it up. */
+export function padded(body: object, bytes: number): string {
+  const text = `${JSON.stringify(body).slice(0, -1)},"padding":""}`
+  return text.replace(/""}$/, `"${'x'.repeat(bytes - Buffer.byteLength(text))}"}`)
+}
+
 export function hostileBodyTests(subject: Subject): void {
-  verifyRefuses(subject, { ...HOSTILE, ...deepFields(SOLUTION_FIELDS) })
-  verifyTokenRefuses(subject, { ...HOSTILE, ...deepFields(REDEMPTION_FIELDS) })
-
-  for (const contentType of WRONG_CONTENT_TYPES) {
-    test(`§4.2, §4.3 Content-Type is required, application/json: ${contentType ?? 'none'} gives 400`, async () => {
-      const visitor = subject.visitor()
-      const { siteKey, apiKey } = visitor.site
-      const type: Record<string, string> = contentType === undefined ? {} : { 'Content-Type': contentType }
-      const post = (path: string, more: Record<string, string>, content: unknown) => {
-        const [headers, body] = [{ ...type, ...more }, JSON.stringify(content)]
-        return call(subject.url + path, { method: 'POST', headers, body, from: visitor.from })
-      }
-      const solution = await visitor.solved()
-      assertRefused(await post('/verify', { 'X-Site-Key': siteKey }, solution), 400, 'content-type')
-      const passed = await visitor.verify(solution)
-      assertPassed(passed)
-      const { token } = passed.json
-      const redemption = await post('/verify-token', { Authorization: `Bearer ${apiKey}` }, { token })
-      assertNotRedeemed(redemption, 400, 'content-type')
-      assertRedeemed(await visitor.redeem({ token }))
+  for (const endpoint of ENDPOINTS) {
+    const { path, goodBody, assertTaken, assertRefused } = endpoint
+    refusesAndSpendsNothing({
+      cases: Object.entries(bodiesFor(endpoint)),
+      nameOf: ([about]) => `§7 ${path} 400, invalid body: ${about}`,
+      make: async () => {
+        const visitor = subject.visitor()
+        return { visitor, good: JSON.stringify(await goodBody(visitor)) }
+      },
+      assertRefused: async ([, make], { visitor, good }) => {
+        const body = make(good)
+        assert.ok(Buffer.byteLength(body) <= BODY_BYTES_MAX)
+        assertRefused(await send(subject, endpoint, visitor, body), 400, 'invalid-body')
+      },
+      assertUnspent: async ({ visitor, good }) => assertTaken(await send(subject, endpoint, visitor, good)),
     })
+
+    for (const [how, headers] of [
+      ['', JSON_TYPE],
+      [', also of unannounced length', { ...JSON_TYPE, 'Transfer-Encoding': 'chunked' }],
+    ] as const)
+      test(`§4.2, §4.3 request body, decided: ${path} takes 8192 bytes, 8193 give 413 and spend nothing${how}`, async () => {
+        const visitor = subject.visitor()
+        const good = await goodBody(visitor)
+        const sendOf = (bytes: number) => send(subject, endpoint, visitor, padded(good, bytes), headers)
+        assertRefused(await sendOf(BODY_BYTES_MAX + 1), 413, 'body-too-large')
+        assertTaken(await sendOf(BODY_BYTES_MAX))
+      })
   }
 
-  for (const contentType of RIGHT_CONTENT_TYPES) {
-    test(`§4.2, §4.3 Content-Type: ${contentType} is application/json`, async () => {
-      const visitor = subject.visitor()
-      const headers = { 'Content-Type': contentType }
-      const passed = await visitor.verify(await visitor.solved(), headers)
-      assertPassed(passed)
-      const { token } = passed.json
-      assertRedeemed(await subject.client.verifyToken(visitor.site.apiKey, { token }, { headers }))
-    })
-  }
-}
+  // siteverify.ts has the types of /siteverify.
+  for (const endpoint of [VERIFY, VERIFY_TOKEN]) {
+    const { path, goodBody, assertTaken, assertRefused } = endpoint
+    for (const contentType of WRONG_CONTENT_TYPES)
+      test(`§4.2, §4.3 Content-Type is required, application/json: ${path} ${contentType ?? 'none'} gives 400`, async () => {
+        const visitor = subject.visitor()
+        const good = JSON.stringify(await goodBody(visitor))
+        const wrong = contentType === undefined ? {} : { 'Content-Type': contentType }
+        assertRefused(await send(subject, endpoint, visitor, good, wrong), 400, 'content-type')
+        assertTaken(await send(subject, endpoint, visitor, good))
+      })
 
-function verifyRefuses(subject: Subject, bodies: Bodies): void {
-  refusesAndSpendsNothing(
-    subject,
-    Object.entries(bodies),
-    ([about]) => `§7 /verify 400, invalid body: ${about}`,
-    async ([, make], solution, visitor) => {
-      const body = make(JSON.stringify(solution))
-      assert.ok(Buffer.byteLength(body) <= BODY_BYTES_MAX)
-      assertRefused(await visitor.verify(body), 400, 'invalid-body')
-    },
-  )
-}
-
-function verifyTokenRefuses(subject: Subject, bodies: Bodies): void {
-  let token: string | undefined
-  const shared = async () => (token ??= await subject.visitor().token())
-  for (const [about, make] of Object.entries(bodies)) {
-    test(`§7 /verify-token 400, failure body: a body ${about}`, async () => {
-      const body = make(JSON.stringify({ token: await shared() }))
-      assert.ok(Buffer.byteLength(body) <= BODY_BYTES_MAX)
-      assertNotRedeemed(await subject.redeem(body), 400, 'invalid-body')
-    })
+    for (const contentType of RIGHT_CONTENT_TYPES)
+      test(`§4.2, §4.3 Content-Type: ${path} takes ${contentType} for application/json`, async () => {
+        const visitor = subject.visitor()
+        const good = JSON.stringify(await goodBody(visitor))
+        assertTaken(await send(subject, endpoint, visitor, good, { 'Content-Type': contentType }))
+      })
   }
-  test('§4.3 rule 1: the token that came with these bodies is still good', async () => {
-    assertRedeemed(await subject.redeem({ token: await shared() }))
+
+  test('§4.2 request body, decided: the cap counts bytes, not characters; a much larger body gives 413 as well', async () => {
+    for (const body of [`"${'é'.repeat(4096)}"`, 'x'.repeat(100_000)])
+      assertRefused(await subject.visitor().verify(body), 413, 'body-too-large')
   })
 }
 
@@ -210,17 +273,21 @@ const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: st
 ]
 
 export function solutionFieldTests(subject: Subject): void {
-  refusesAndSpendsNothing(
-    subject,
-    WRONG_FIELDS,
-    ({ name, json }) => `§2.2 ${name}: ${json ?? 'missing'} gives 400 and names the field`,
-    async ({ field, json, name }, solution, visitor) => {
+  refusesAndSpendsNothing({
+    cases: WRONG_FIELDS,
+    nameOf: ({ name, json }) => `§2.2 ${name}: ${json ?? 'missing'} gives 400 and names the field`,
+    make: async () => {
+      const visitor = subject.visitor()
+      return { visitor, solution: await visitor.solved() }
+    },
+    assertRefused: async ({ field, json, name }, { visitor, solution }) => {
       const answer = await visitor.verify(withField(solution, field, json))
       assertRefused(answer, 400, 'invalid-body')
       assert.ok(answer.json.error.includes(name), `"${answer.json.error}" does not name ${name}`)
       assert.equal(answer.json.field, name)
     },
-  )
+    assertUnspent: async ({ visitor, solution }) => assertPassed(await visitor.verify(solution)),
+  })
 
   for (const [field, values] of Object.entries(ALLOWED))
     test(`§2.2 ${field}: ${values.join(' and ')} are of the right form`, async () => {

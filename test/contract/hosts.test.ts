@@ -24,7 +24,7 @@ onHosts([
 ])
 
 /** Sections about bodies, paths and headers, which each worker answers from what it has read. */
-const WITHOUT_STORE = ['fields of a solution', 'bodies that are no good', 'paths, methods and sizes', 'CORS']
+const WITHOUT_STORE = ['fields of a solution', 'bodies that are no good', 'paths and methods', 'CORS']
 const ofStore = only(name => !WITHOUT_STORE.includes(name))
 
 /** A server that a busy machine starves for a moment must not fail over; another test is about failovers. */

@@ -1,6 +1,6 @@
 /**
  * Contract §4: CORS for any origin on /challenge and /verify, on every status, and never on the endpoints of backends.
- * Decided: 404 for other paths, 405 with Allow for other methods, 413 for bodies over 8 KiB.
+ * Decided: 404 for other paths, 405 with Allow for other methods.
  */
 
 import assert from 'node:assert/strict'
@@ -8,16 +8,9 @@ import { test } from 'node:test'
 import { ENDPOINT_NAMES } from '../../src/domain/endpoint.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/values.ts'
-import {
-  assertNotRedeemed,
-  assertNotSiteverified,
-  assertPassed,
-  assertRedeemed,
-  assertRefused,
-} from './answers.ts'
+import { assertNotRedeemed, assertNotSiteverified, assertRefused } from './answers.ts'
 import type { Subject } from './support.ts'
 
-const BODY_BYTES_MAX = 8192
 const METHODS = words('GET HEAD POST PUT PATCH DELETE TRACE OPTIONS')
 
 const notAllowed = (answer: Answer) => assertRefused(answer, 405, 'method-not-allowed')
@@ -38,12 +31,6 @@ const NGINX_ANSWERS: readonly string[] = ['/%', 'TRACE']
 
 const arrives = ({ front }: Subject, methodOrPath: string): boolean =>
   front !== 'nginx' || !NGINX_ANSWERS.includes(methodOrPath)
-
-/** JSON of exactly this many bytes: an unknown field fills it up. */
-export function padded(body: object, bytes: number): string {
-  const text = `${JSON.stringify(body).slice(0, -1)},"padding":""}`
-  return text.replace(/""}$/, `"${'x'.repeat(bytes - Buffer.byteLength(text))}"}`)
-}
 
 export function methodTests(subject: Subject): void {
   for (const path of OTHER_PATHS.filter(path => arrives(subject, path))) {
@@ -74,30 +61,6 @@ export function methodTests(subject: Subject): void {
       })
     }
   }
-
-  for (const [how, headers] of [
-    ['', {}],
-    [', also of unannounced length', { 'Transfer-Encoding': 'chunked' }],
-  ] as const) {
-    test(`§4.2, §4.3 request body, decided: 8192 bytes are taken, 8193 give 413 and spend nothing${how}`, async () => {
-      const visitor = subject.visitor()
-      const solution = await visitor.solved()
-      const tooLarge = await visitor.verify(padded(solution, BODY_BYTES_MAX + 1), headers)
-      assertRefused(tooLarge, 413, 'body-too-large')
-      const passed = await visitor.verify(padded(solution, BODY_BYTES_MAX), headers)
-      assertPassed(passed)
-      const { token } = passed.json
-      const redeem = (bytes: number) =>
-        subject.client.verifyToken(visitor.site.apiKey, padded({ token }, bytes), { headers })
-      assertNotRedeemed(await redeem(BODY_BYTES_MAX + 1), 413, 'body-too-large')
-      assertRedeemed(await redeem(BODY_BYTES_MAX))
-    })
-  }
-
-  test('§4.2 request body, decided: the cap counts bytes, not characters; a much larger body gives 413 as well', async () => {
-    for (const body of [`"${'é'.repeat(4096)}"`, 'x'.repeat(100_000)])
-      assertRefused(await subject.visitor().verify(body), 413, 'body-too-large')
-  })
 }
 
 const ORIGIN = { Origin: 'https://any.example' }

@@ -19,7 +19,7 @@ import {
   assertSiteverified,
   requestsUntilLimited,
 } from './answers.ts'
-import { padded } from './methods.ts'
+import { padded } from './bodies.ts'
 import { CONSTANT_DIFFICULTY, onEachStore, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'

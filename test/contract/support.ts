@@ -301,31 +301,25 @@ export const neighbour = (character: string): string => BASE64URL[BASE64URL.inde
 /** Tests of refusals that spend nothing share a solution or token, at most this many: limits are per minute. */
 const SHARING_MAX = 15
 
-/**
- * One test for each case, that /verify refuses it, all with one solution; and one that the solution is still good
- * after them.
- */
-export function refusesAndSpendsNothing<Case>(
-  subject: Subject,
-  cases: readonly Case[],
-  nameOf: (one: Case) => string,
-  check: (one: Case, solution: Solution, visitor: Visitor) => Promise<void>,
-): void {
+interface Refusals<Case, Shared> {
+  readonly cases: readonly Case[]
+  readonly nameOf: (one: Case) => string
+  /** Makes what the cases share: a solution or a token. */
+  readonly make: () => Promise<Shared>
+  readonly assertRefused: (one: Case, shared: Shared) => Promise<void>
+  readonly assertUnspent: (shared: Shared) => Promise<void>
+}
+
+/** One test for each case, and after some of them one that what they shared is still good. */
+export function refusesAndSpendsNothing<Case, Shared>(refusals: Refusals<Case, Shared>): void {
+  const { cases, nameOf, make, assertRefused, assertUnspent } = refusals
   for (let start = 0; start < cases.length; start += SHARING_MAX) {
-    let made: Promise<{ visitor: Visitor; solution: Solution }> | undefined
-    const make = async (visitor: Visitor) => ({ visitor, solution: await visitor.solved() })
-    const shared = () => (made ??= make(subject.visitor()))
+    let made: Promise<Shared> | undefined
+    const shared = () => (made ??= make())
     const some = cases.slice(start, start + SHARING_MAX)
-    for (const one of some) {
-      test(nameOf(one), async () => {
-        const { visitor, solution } = await shared()
-        await check(one, solution, visitor)
-      })
-    }
-    test(`§4.2: the solution that came with these ${some.length} still passes`, async () => {
-      const { visitor, solution } = await shared()
-      assertPassed(await visitor.verify(solution))
-    })
+    for (const one of some) test(nameOf(one), async () => assertRefused(one, await shared()))
+    test(`§4.2, §4.3: what came with these ${some.length} is still good`, async () =>
+      assertUnspent(await shared()))
   }
 }
 

@@ -2,10 +2,4 @@
 
 import { onSections } from '../sections.ts'
 
-onSections(
-  'paths, methods and sizes',
-  'score and IP rules',
-  'puzzles',
-  'limits for browsers',
-  'limits for backends',
-)
+onSections('paths and methods', 'score and IP rules', 'puzzles', 'limits for browsers', 'limits for backends')
