@@ -1,10 +1,11 @@
 /** Runs the command line: each call as a process of its own, or calls one after the other in one process. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, fork, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../harness/canaries.ts'
+import { leftovers, OrderProcess } from '../harness/processes.ts'
 import { RedisServer } from '../harness/redis.ts'
 import type { StoreKind } from '../harness/service.ts'
 import type { Call, Ended } from './command-host.ts'
@@ -101,29 +102,19 @@ export async function storeOf(kind: StoreKind, dataDir: string) {
   return { env: { REDIS_URL: url }, place: `Redis at 127.0.0.1:${port} (database 0, prefix pg)` }
 }
 
-let host: ChildProcess | undefined
+/** The process that runs all calls of a test file that are not alone, one after the other. */
+let host: OrderProcess<Call> | undefined
 let lastCall: Promise<unknown> = Promise.resolve()
 
-/** A call in the process that runs all such calls of a test file, one after the other. */
 function runInHost(call: Call): Promise<Run> {
-  const ended = lastCall.then(async () => {
+  if (host === undefined) {
     const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const
-    host ??= fork(HOST, { cwd: ROOT, execArgv: ['--import', 'tsx'], stdio: [...stdio] })
-    host.ref()
-    host.channel!.ref()
-    host.send(call)
-    const [answer] = await Promise.race([once(host, 'message'), once(host, 'exit')])
-    if (typeof answer !== 'object' || answer === null) {
-      host = undefined
-      throw new Error(`the process ended: ${call.args.join(' ')}`)
-    }
-    host.unref()
-    host.channel!.unref()
-    const { code, out, err } = answer as Ended
-    return runOf(code, out, err)
-  })
+    host = new OrderProcess(HOST, [], { cwd: ROOT, execArgv: ['--import', 'tsx'], stdio: [...stdio] })
+    leftovers.add(host)
+  }
+  const ended = lastCall.then(() => host!.ask<Ended>(call))
   lastCall = ended.catch(() => {})
-  return ended
+  return ended.then(({ code, out, err }) => runOf(code, out, err))
 }
 
 async function runProgram(program: string, args: readonly string[], env: Environment, input?: string) {

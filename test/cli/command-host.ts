@@ -4,6 +4,7 @@
  */
 
 import { eventually } from '../harness/eventually.ts'
+import { carryOut } from '../harness/processes.ts'
 
 export interface Call {
   readonly args: readonly string[]
@@ -21,7 +22,7 @@ const LEFT_OPEN_MS = 60_000
 const { answer } = await import(new URL('../../dist/cli/run.js', import.meta.url).href)
 const { PATH, HOME } = process.env
 
-async function run({ args, env }: Call): Promise<void> {
+async function run({ args, env }: Call): Promise<Ended> {
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, { PATH, HOME, ...env })
   process.exitCode = undefined
@@ -30,7 +31,7 @@ async function run({ args, env }: Call): Promise<void> {
   // A process of its own would not end as long as anything is open.
   const isClosed = () => process.getActiveResourcesInfo().every(resource => open.includes(resource))
   await eventually(LEFT_OPEN_MS, () => `${process.getActiveResourcesInfo()} in place of ${open}`, isClosed)
-  process.send!({ code, out: out!.join(''), err: err!.join('') } satisfies Ended)
+  return { code, out: out!.join(''), err: err!.join('') }
 }
 
 /** What is written from now on, instead of writing it. */
@@ -40,5 +41,5 @@ function written(stream: NodeJS.WriteStream): string[] {
   return texts
 }
 
-process.on('message', (call: Call) => void run(call))
+carryOut(run)
 const open = process.getActiveResourcesInfo()
