@@ -6,7 +6,7 @@ import { freePort } from './ports.ts'
 /** What happens to Redis' replies and to new connections. */
 export type Illness =
   | { readonly kind: 'none' }
-  /** The first reply is cut after a part of it, and its connection reset: no reply gets through. */
+  /** Of the first reply a part of its first line gets through, then its connection is reset: no reply is ever whole. */
   | { readonly kind: 'cut'; readonly keep: (bytes: number) => number }
   /** One packet a byte. */
   | { readonly kind: 'bytes' }
@@ -101,7 +101,7 @@ export class SickProxy {
     const illness = this.#illness
     if (illness.kind === 'cut') {
       const { client } = pair
-      const part = chunk.subarray(0, illness.keep(Math.min(chunk.length, replyEnd(chunk))))
+      const part = chunk.subarray(0, illness.keep(chunk.indexOf('\r\n') + 2))
       pair.isTorn = true // the next bytes would be read as the rest of the cut reply
       client.write(part, () => client.resetAndDestroy())
       return
@@ -125,24 +125,5 @@ export class SickProxy {
     }
     if (waitMs > 0) setTimeout(() => this.#pass(pair), Math.ceil(waitMs))
     else setImmediate(go)
-  }
-}
-
-/** Where the RESP reply that begins at `from` ends; at or beyond the end of the bytes if the reply is incomplete. */
-function replyEnd(bytes: Buffer, from = 0): number {
-  const lineEnd = bytes.indexOf('\r\n', from)
-  if (lineEnd < 0) return bytes.length
-  const next = lineEnd + 2
-  const count = Number(bytes.toString('latin1', from + 1, lineEnd))
-  switch (String.fromCharCode(bytes[from]!)) {
-    case '$':
-      return count < 0 ? next : next + count + 2
-    case '*': {
-      let end = next
-      for (let item = 0; item < count && end < bytes.length; item++) end = replyEnd(bytes, end)
-      return end
-    }
-    default:
-      return next
   }
 }

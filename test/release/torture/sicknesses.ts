@@ -135,7 +135,7 @@ async function failSnapshots(patient: Patient): Promise<Cure> {
 
 export const SICKNESSES: readonly Sickness[] = [
   { name: 'frozen (SIGSTOP)', strike: freeze, seconds: 10 },
-  onTheWay('every reply cut in its middle, connection reset', random => {
+  onTheWay('every reply cut, connection reset', random => {
     return { kind: 'cut', keep: bytes => random.below(bytes) }
   }),
   onTheWay('every reply byte by byte', () => ({ kind: 'bytes' }), { isMild: true }),
