@@ -1,11 +1,11 @@
 /**
- * Disks that are full or read-only, and damaged data directories. A redeemed token is not redeemed again, and either all sites are
- * there or the service does not start and prints a line that says why.
+ * Disks that are full or read-only. A redeemed token is not redeemed again, and either all sites are there or the service does not
+ * start and prints a line that says why. test/store/embedded.test.ts has damaged data directories.
  */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -13,16 +13,15 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
-import { temporaryDir } from '../harness/temporary.ts'
 import { IS_ROOT } from '../setup.ts'
 
 const RECOVERY_MS = 15_000
 
 /** A service with a site and a token that was redeemed. */
-async function stageWith(env: Record<string, string> = {}) {
+async function stageOn(dataDir: string) {
   // Minutes later the token must still be refused as used, not as expired.
   const lasting = { ...UNLIMITED_REDEMPTIONS, POWGATE_TOKEN_SECONDS: '3600' }
-  const service = await TestService.start('embedded', { ...lasting, ...env })
+  const service = await TestService.start('embedded', { ...lasting, POWGATE_DATA_DIR: dataDir })
   const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   const client = new Client(service.url)
   const newToken = () => client.token(siteKey, { from: freshAddress() })
@@ -69,9 +68,7 @@ test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs 
     rmSync(disk, { recursive: true })
   })
   const dataDir = join(disk, 'data')
-  const { service, client, siteKey, used, redeem, stored, start, assertWhole } = await stageWith({
-    POWGATE_DATA_DIR: dataDir,
-  })
+  const { service, client, siteKey, used, redeem, stored, start, assertWhole } = await stageOn(dataDir)
   const filling = join(disk, 'fill')
   for (let bytes = 2 ** 20; bytes >= 1; bytes = Math.floor(bytes / 4))
     try {
@@ -98,63 +95,5 @@ test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs 
   execFileSync('mount', ['-o', 'remount,rw', disk])
   assert.equal(await start(), '')
   await assertWhole(expected, 'after a read-only disk')
-  await service.stop()
-})
-
-type Damage = readonly [words: string, act: (path: string) => void]
-
-/** Ways to cut or replace a file. */
-const DAMAGES: readonly Damage[] = [
-  ['cut to 0 bytes', path => truncateSync(path, 0)],
-  ['is gone', path => rmSync(path)],
-  ['is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000))],
-  ['is a directory', path => [rmSync(path), mkdirSync(path)]],
-  [
-    'lacks the quotation mark after a name',
-    path => {
-      const bytes = readFileSync(path)
-      const at = bytes.indexOf('"', Math.floor(bytes.length / 2))
-      writeFileSync(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]))
-    },
-  ],
-]
-
-/** Without its sites or its secret, the service must not start. */
-const WRECKS: readonly (readonly [file: string, mustRefuse: boolean, ...Damage])[] = [
-  ...DAMAGES.map(damage => ['sites.jsonl', true, ...damage] as const),
-  ...DAMAGES.map(damage => ['state', false, ...damage] as const),
-  ['secret', true, 'is empty', path => writeFileSync(path, '')],
-  ['secret', true, 'is cut', path => writeFileSync(path, 'abcdef')],
-  ['secret', true, 'is garbage', path => writeFileSync(path, Buffer.alloc(64, 0xfe))],
-]
-
-test('a damaged data directory, then its copy put back', async () => {
-  const { service, stored, start, assertWhole } = await stageWith()
-  const { dataDir } = service
-  const expected = await stored()
-  await service.end()
-  // Without a configured secret, the service uses the one in the data directory.
-  writeFileSync(join(dataDir, 'secret'), `${service.env.POWGATE_SECRETS}\n`)
-  Object.assign(service.env, { POWGATE_SECRETS: '' })
-  const copy = temporaryDir('copy')
-  cpSync(dataDir, copy, { recursive: true })
-  const putBack = () => {
-    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
-    cpSync(copy, dataDir, { recursive: true })
-  }
-  for (const [file, mustRefuse, words, damage] of WRECKS) {
-    putBack()
-    damage(join(dataDir, file))
-    const [about, lines] = [`${file} ${words}`, await start()]
-    if (lines !== '') assertLine(lines, dataDir, about)
-    else {
-      assert.ok(!mustRefuse, `${about}: it starts`)
-      await assertWhole(expected, about)
-    }
-    await service.end()
-  }
-  putBack()
-  assert.equal(await start(), '')
-  await assertWhole(expected, 'with the copy put back')
   await service.stop()
 })

@@ -3,12 +3,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs, {
   chownSync,
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -18,6 +21,9 @@ import { type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
+import { createLogger } from '../../src/log/logger.ts'
+import { prepareStart } from '../../src/sites/first-start.ts'
+import { writeServiceUrl } from '../../src/sites/service-files.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
@@ -300,6 +306,69 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     const line = good.split('\n').length
     assert.throws(() => sitesIn(dataDir), { message: new RegExp(`line ${line}: `) })
   }
+})
+
+/** Ways to cut or replace a file. */
+const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
+  'cut to 0 bytes': path => truncateSync(path, 0),
+  gone: path => rmSync(path),
+  'a text': path => writeFileSync(path, 'no such thing\n'.repeat(1000)),
+  'a directory': path => [rmSync(path), mkdirSync(path)],
+  'without the quotation mark after a name': path => {
+    const text = readFileSync(path, 'latin1')
+    const at = text.indexOf('"', Math.floor(text.length / 2))
+    writeFileSync(path, text.slice(0, at) + text.slice(at + 1), 'latin1')
+  },
+}
+
+/** A new secret is made for one that is gone. */
+const NO_SECRETS = { empty: '', cut: 'abcdef', garbage: Buffer.alloc(64, 0xfe) }
+
+test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async _t => {
+  const dataDir = temporaryDir('store')
+  const [first, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
+  for (const name of ['a', 'b', 'c']) await createSite(store.sites, { name })
+  const redeem = redeemable(store)
+  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+  const sites = await store.sites.listSites()
+  await store.close()
+  await first.close(true)
+  const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
+  writeFileSync(join(dataDir, 'secret'), 'a secret of more than thirty-two characters')
+  writeServiceUrl(config)
+  const copy = temporaryDir('copy')
+  cpSync(dataDir, copy, { recursive: true })
+
+  /** Starts on the copy with one file damaged. @returns why it refuses, or what becomes of the token */
+  const startWith = async (file: string, damage: (path: string) => unknown): Promise<string> => {
+    rmSync(dataDir, { recursive: true })
+    cpSync(copy, dataDir, { recursive: true })
+    damage(join(dataDir, file))
+    let server: StoreServer | undefined
+    const begin = async () => {
+      server = await serveStore(dataDir)
+    }
+    try {
+      await prepareStart(config, createLogger('silent'), { gauges: {} }, { start: begin })
+      const store = await openEmbedded(dataDir)
+      assert.deepEqual(await store.sites.listSites(), sites)
+      return await tokenOn(store, { redeem }).finally(() => store.close())
+    } catch (error) {
+      return (error as Error).message
+    } finally {
+      await server?.close(false)
+    }
+  }
+  for (const [about, damage] of Object.entries(DAMAGES)) {
+    const why = await startWith(SITES_JSONL, damage)
+    assert.match(why, new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+$`), `the sites are ${about}`)
+    assert.equal(await startWith('state', damage), 'forgotten', `the state is ${about}`)
+  }
+  for (const [about, content] of Object.entries(NO_SECRETS)) {
+    const why = await startWith('secret', path => writeFileSync(path, content))
+    assert.match(why, new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+$`), `the secret is ${about}`)
+  }
+  assert.equal(await startWith('state', () => {}), 'used', 'the copy put back')
 })
 
 test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
