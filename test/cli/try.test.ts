@@ -68,6 +68,8 @@ for (const kind of STORE_KINDS) {
       await assertSeen(400, redeem(second.apiKey))
       await powgate.text(`key revoke ${apiKeyId}`)
       await assertSeen(401, redeem(apiKey))
+      const another = await client.token(siteKey, { from: freshAddress() })
+      assert.equal((await client.verifyToken(second.apiKey, { token: another })).json.success, true)
       await powgate.text(`site disable ${siteKey}`)
       await assertSeen(403, from => client.challenge(siteKey, { from }))
     })

@@ -7,24 +7,8 @@ import { mintToken } from '../../src/domain/token.ts'
 import { assertNotRedeemed, assertRedeemed } from './answers.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
-type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
-
 /** Version, key id and lifetimes stand in the clear: `expiresAt` shows the lifetime anyway. */
 const CLEAR_BYTES = 4
-/** Makes a forged token from the segments of a good one and of another good one of the same site and address. */
-type Forge = (segments: Segments, other: Segments) => string
-
-/** test/domain/token.test.ts changes each character, cuts and extends. */
-const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
-  ['the last character of the hmac changed', segments => changedAtEnd(joined(...segments))],
-  ['claims of another token', ([a, b, c, , e], other) => joined(a, b, c, other[3], e)],
-  ['header of another token', ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e)],
-  ['a word', () => 'token'],
-]
-
-const joined = (...segments: string[]): string => segments.join('|')
-const changedAtEnd = (text: string): string => text.slice(0, -1) + neighbour(text.at(-1)!)
-
 export function tokenTests(subject: Subject): void {
   test('§2.3 token: <unix_ms_timestamp>|<segment>|<counter>|<segment>|<hmac>; it lives 5 minutes from its issue', async () => {
     const visitor = subject.visitor()
@@ -54,17 +38,12 @@ export function tokenTests(subject: Subject): void {
     for (const bytes of claims) assert.ok(!bytes.includes(address))
   })
 
-  test('§7 /verify-token 400, invalid token: whatever is changed in a token, it is refused', async t => {
-    const visitor = await subject.visitorOf()
-    const [token, other] = [await visitor.token(), await visitor.token()]
-    for (const [about, make] of FORGERIES) {
-      await t.test(about, async () => {
-        const forged = make(token.split('|') as Segments, other.split('|') as Segments)
-        assert.notEqual(forged, token)
-        assertNotRedeemed(await visitor.redeem({ token: forged }), 400, 'invalid-token')
-      })
-    }
-    for (const good of [token, other]) assertRedeemed(await visitor.redeem({ token: good }))
+  // test/domain/token.test.ts has all forgeries.
+  test('§7 /verify-token 400, invalid token: what is no token, and one that is changed', async () => {
+    const token = await subject.visitor().token()
+    for (const forged of ['token', token.slice(0, -1) + neighbour(token.at(-1)!)])
+      assertNotRedeemed(await subject.redeem({ token: forged }), 400, 'invalid-token')
+    assertRedeemed(await subject.redeem({ token }))
   })
 
   test('§3 rule 2: a token lives 5 minutes from issue', async () => {

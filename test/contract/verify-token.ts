@@ -14,7 +14,7 @@ import {
   assertSiteverified,
   assertUnauthorized,
 } from './answers.ts'
-import { claimsOf, keyring, neighbour, type Subject, untilAll } from './support.ts'
+import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
 const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
@@ -261,20 +261,6 @@ export function credentialTests(subject: Subject): void {
   test('§5 Bearer: the name of the scheme is case-insensitive (RFC 9110)', async () => {
     for (const scheme of ['bearer', 'BEARER'])
       assertRedeemed(await redeem(`${scheme} ${subject.site.apiKey}`, await subject.visitor().token()))
-  })
-
-  test('§5, decided: a site has several API keys, each of them revocable while the others go on', async () => {
-    const visitor = await subject.visitorOf()
-    const { siteKey, apiKey } = visitor.site
-    const second = await subject.withSites(store => createApiKey(store, siteKey))
-    for (const key of [apiKey, second.apiKey])
-      assertRedeemed(await subject.redeem({ token: await visitor.token() }, key))
-    await subject.withSites(store => revokeApiKey(store, apiKeyId(apiKey)!))
-    const ask = () => subject.redeem({ token: 'none' }, apiKey)
-    await untilAll('both workers refuse the revoked key', 401, ask)
-    const token = await visitor.token()
-    assertUnauthorized(await subject.redeem({ token }, apiKey), 'invalid-credentials')
-    assertRedeemed(await subject.redeem({ token }, second.apiKey))
   })
 
   test('§5 rule 3, §7: a key that was revoked before its first use, or of an inactive site, gives 401; to /siteverify it is none', async () => {

@@ -137,6 +137,18 @@ test('every truncation and extension: malformed or forged', () => {
   assert.equal(readToken(keyring, tooLong).status, 'malformed')
 })
 
+test('claims or header of another token of the same site and address: forged', () => {
+  const header = { ...claims, issuedAtMs: claims.issuedAtMs + 1, counter: 7 }
+  const [one, other] = [claims, header].map(some => mintToken(keyring, some).split('|'))
+  for (const [index, segment] of one!.entries())
+    if (segment !== other![index])
+      assert.equal(
+        readToken(keyring, one!.with(index, other![index]!).join('|')).status,
+        'forged',
+        `${index}`,
+      )
+})
+
 test('the layout of another version, signed by the same key: malformed', () => {
   for (const [some, change] of [
     [claims, 0x10], // version 2

@@ -240,6 +240,14 @@ export interface Verified extends Record<'token' | 'mode' | 'solver', string> {
 /** Expressions for a page that `addWidgetPage` adds. */
 export const GATE = "document.querySelector('pow-gate')"
 
+/** Puts the form into a dialog, and opens it. */
+export const openInDialog = (page: Page) =>
+  page.evaluate(`{
+    const dialog = document.body.appendChild(document.createElement('dialog'))
+    dialog.append(document.forms[0])
+    dialog.showModal()
+  }`)
+
 /** Begins, and does not wait. */
 export const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
 

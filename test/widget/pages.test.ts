@@ -16,6 +16,7 @@ import {
   execute,
   GATE,
   type OpenOptions,
+  openInDialog,
   posted,
   scriptTag,
   startStage,
@@ -168,12 +169,8 @@ for (const [about, form, fields] of [
       fields,
       fault: { path: '/challenge', isDropped: true, times: 9 },
     })
-    await page.evaluate(`{
-      const dialog = document.body.appendChild(document.createElement('dialog'))
-      dialog.append(document.forms[0])
-      if (${JSON.stringify(form)}) document.forms[0].method = 'dialog'
-      dialog.showModal()
-    }`)
+    await openInDialog(page)
+    if (form !== '') await page.evaluate("document.forms[0].method = 'dialog'")
     await page.click('#out')
     assert.equal(await page.evaluate("document.querySelector('dialog').open"), false)
   })

@@ -14,6 +14,7 @@ import {
   execute,
   GATE,
   type OpenOptions,
+  openInDialog,
   press,
   scriptTag,
   startStage,
@@ -129,12 +130,7 @@ test('fields that the page disables right after Send are sent, the widget’s to
 test('a form whose dialog was closed while it waited is not sent; opened again, it is', async () => {
   const page = await open('auto="submit"')
   const release = gateway.hold('/verify')
-  await page.evaluate(`{
-    const dialog = document.createElement('dialog')
-    document.body.append(dialog)
-    dialog.append(document.querySelector('form'))
-    dialog.showModal()
-  }`)
+  await openInDialog(page)
   await send(page)
   await page.keyboard.press('Escape')
   await eventually(60_000, 'it closes', () => page.evaluate('!document.querySelector("dialog").open'))
@@ -320,12 +316,7 @@ for (const [attributes, about, fault] of [
 
 test('a failure without Send, a dialog that was closed, and a reset: “Try again” and “Verify” only verify', async () => {
   const page = await open('auto="off"', { fields: '' })
-  await page.evaluate(`{
-    const dialog = document.createElement('dialog')
-    document.body.append(dialog)
-    dialog.append(document.querySelector('form'))
-    dialog.showModal()
-  }`)
+  await openInDialog(page)
   const fail = async (sends: boolean) => {
     await page.evaluate(`${GATE}.reset()`)
     const release = gateway.hold('/verify', NOT_PASSED)
