@@ -53,13 +53,14 @@ export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
   readonly store: Pick<StoreClient, 'isReady' | 'trouble'>
-  adopt(lost: CachedRecords): void
+  /** Serves these records, which the store has lost. */
+  remember(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
 }
 
 /**
- * @param lost records that the store has lost, and that the worker serves all the same
+ * @param lost see `Server.remember`
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(
@@ -88,7 +89,7 @@ export async function startServer(
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
-  if (lost !== undefined) directory.adopt(lost)
+  if (lost !== undefined) directory.remember(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
@@ -106,7 +107,7 @@ export async function startServer(
     stats,
     backends: service.backends,
     store,
-    adopt: records => directory.adopt(records),
+    remember: records => directory.remember(records),
     drain: async () => {
       await listener.close()
       host.isDraining = true

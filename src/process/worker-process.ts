@@ -21,13 +21,12 @@ export type WorkerMessage =
 
 export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerStart, 'index' | 'settings'>)
-  /** Records that the store has lost. Workers serve them from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** Asks for `stats`. `sites`: those that have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-/** What a worker runs: an upgrade may change it with a roll. A worker of an older version leaves the texts empty. */
+/** What a worker runs: a rolling restart after an upgrade changes it. A worker of an older version leaves the texts empty. */
 export interface Build {
   readonly version: string
   readonly node: string
@@ -162,7 +161,7 @@ export class WorkerProcess {
     })
   }
 
-  tellLost(): void {
+  sendLost(): void {
     if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.order.lost() })
   }
 

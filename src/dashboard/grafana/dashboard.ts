@@ -78,7 +78,7 @@ const TEXTS = {
   timesLost:
     'Up: 1 if all of it answers every worker. Each worker counts its own outages and the new epochs that it saw.',
   lostOrDiffering:
-    'Workers serve lost sites from memory; a new worker refuses them. Hosts that differ refuse what the others issue. Both must be 0.',
+    'Workers serve lost sites from memory; after a restart they refuse them. Hosts that differ refuse what the others issue. Both must be 0.',
   evictions: 'Each eviction refuses what was issued before. It must be 0.',
   clocks:
     "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
