@@ -1,4 +1,4 @@
-/** `powgate site ...`, but for export and schema, which are in export-file.ts. */
+/** `powgate site ...`, but for export and schema, which are in site-export.ts. */
 
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
@@ -21,8 +21,8 @@ import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { recordsOfService } from './export-file.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
+import { recordsOfService } from './site-export.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
