@@ -114,7 +114,7 @@ export async function startServer(
       gate?.stop()
       await waitAtMost(config.drainMs, () => listener.connections() === 0, DRAIN_POLL_MS)
       background.abort()
-      await service.keyUses.write().catch(() => {}) // a store that is away must not keep the process
+      await service.keyUses.flush().catch(() => {}) // a store that is away must not keep the process
       app.close()
       await store.close()
       eventLog.close()
@@ -214,7 +214,7 @@ function startBackground(
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_REREAD_MS, end)
-  void repeat(() => keyUses.write(), KEY_USES_MS, end)
+  void repeat(() => keyUses.flush(), KEY_USES_MS, end)
   void repeat(() => watch.check(), WATCH_MS, end)
 }
 
