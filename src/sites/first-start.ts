@@ -55,7 +55,7 @@ export async function prepareStart(
   const secrets = resolveSecrets(config)
   const store = createStore(config, {
     deadlineMs: DEADLINE_MS,
-    openMs: config.storeWaitMs,
+    openTimeoutMs: config.storeWaitMs,
     onWaiting: (why, cause) => sayWaiting(why, cause),
   })
   const sayWaiting = waitingLines(config, log, totals, () => store.description)

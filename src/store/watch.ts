@@ -1,10 +1,11 @@
 /** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
-import type { StoreClient } from './client/store.ts'
+import { CLOCK_SKEW_MS, CLOCK_WARNING_SECONDS } from '../domain/clock.ts'
+import type { StoreClient } from './client/store-client.ts'
 import type { StoreStatus } from './store.ts'
 
-/** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
-const APART_SECONDS = [1, 5] as const
+/** The operator is warned above each of these differences between the clocks. */
+const WARNING_SECONDS = [CLOCK_WARNING_SECONDS, CLOCK_SKEW_MS / 1000]
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
@@ -26,7 +27,7 @@ export class StoreWatch {
     return this.#last?.evictedKeys ?? 0
   }
 
-  /** Call once a minute, and whenever the store may have lost its memory. */
+  /** Call once a minute, and whenever the store may have lost its memory. Rejects if the store does not answer. */
   async check(): Promise<void> {
     const status = await this.#store.status()
     const last = this.#last
@@ -36,10 +37,10 @@ export class StoreWatch {
   }
 
   #tellOfClock(aheadSeconds: number, before: number): void {
-    const levelOf = (seconds: number) => APART_SECONDS.filter(apart => Math.abs(seconds) > apart).length
-    const level = levelOf(aheadSeconds)
-    if (level === levelOf(before)) return
-    if (level > 0)
+    const severityOf = (seconds: number) => WARNING_SECONDS.filter(limit => Math.abs(seconds) > limit).length
+    const severity = severityOf(aheadSeconds)
+    if (severity === severityOf(before)) return
+    if (severity > 0)
       this.#tell(
         'warn',
         { aheadSeconds },
