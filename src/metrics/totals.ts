@@ -3,7 +3,7 @@
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
-import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
+import { type FlatName, metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 
 interface Worker {
   readonly pid: number | undefined
@@ -26,7 +26,7 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 export class Totals {
   readonly counts = newCounts()
   /** Set by the primary process: the cause for which a start waits for its store, later the signing key and the last reload. */
-  gauges: Values = {}
+  gauges = new Map<FlatName, number>()
   /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** The last snapshots of ended workers. `#retired` is their sum. */
@@ -69,7 +69,11 @@ export class Totals {
 
   /** All counters, and running workers' gauges. */
   values(): Values {
-    const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#readGauges() }
+    const values: Values = {
+      ...valuesOf(this.counts),
+      ...Object.fromEntries(this.gauges),
+      ...this.#readGauges(),
+    }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values

@@ -14,6 +14,7 @@ import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
+import type { FlatName } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { HostRegistry } from './host-registry.ts'
 import type { Primary, WorkerSetup } from './primary.ts'
@@ -67,7 +68,11 @@ export class Lifecycle {
     void this.#parts.siteMemory.reconnect(setup.config)
     void this.#parts.hosts.reconnect(setup.config)
     const { kid } = new Keyring(resolveSecrets(setup.config)).signing
-    this.#parts.totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
+    this.#parts.totals.gauges = new Map<FlatName, number>([
+      [`signingKey ${kid}`, 1],
+      ['reloadDone', 1],
+      ['reloadedAt', Date.now() / 1000],
+    ])
   }
 
   async #stop(signal: string): Promise<void> {
@@ -124,7 +129,7 @@ export class Lifecycle {
       this.#mustRestart = false
       const setup = await this.#restartWorkers(this.#setup)
       if (setup !== undefined) this.#applySetup(setup)
-      else this.#parts.totals.gauges.reloadDone = 0
+      else this.#parts.totals.gauges.set('reloadDone', 0)
     } while (this.#mustRestart && !this.isStopping)
     this.#isRestarting = false
   }
