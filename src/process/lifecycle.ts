@@ -10,9 +10,9 @@
 
 import { isatty } from 'node:tty'
 import { ConfigError } from '../config/config.ts'
+import { migratesConnections } from '../config/ports.ts'
 import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
-import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
 import type { FlatName } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'

@@ -12,7 +12,7 @@ import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { Restarts } from './restarts.ts'
-import { type WorkerListener, WorkerProcess } from './worker-process.ts'
+import { WorkerHandle, type WorkerListener } from './worker-handle.ts'
 
 export interface WorkerSetup {
   readonly config: Config
@@ -25,9 +25,9 @@ interface Seat {
   readonly index: number
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
-  worker: WorkerProcess | undefined
+  worker: WorkerHandle | undefined
   /** Starts during a rolling restart; the worker serves until it is ready. */
-  successor: WorkerProcess | undefined
+  successor: WorkerHandle | undefined
   restarts: Restarts
 }
 
@@ -50,7 +50,7 @@ export class Primary {
   readonly #totals: Totals
   #lastAsk = 0
   #seats: Seat[] = []
-  readonly #workers = new Set<WorkerProcess>()
+  readonly #workers = new Set<WorkerHandle>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: CachedRecords = { sites: [], apiKeys: [] }
   /** Health checks answer "not ready"; the workers still serve. */
@@ -149,7 +149,7 @@ export class Primary {
   /** @returns why the seat's new worker cannot start; undefined also while draining */
   async #restartSeat(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
-    let successor: WorkerProcess
+    let successor: WorkerHandle
     try {
       successor = this.#fork(seat, setup)
     } catch (error) {
@@ -186,7 +186,7 @@ export class Primary {
     return undefined
   }
 
-  #leaving(): WorkerProcess[] {
+  #leaving(): WorkerHandle[] {
     return [...this.#workers].filter(({ isLeaving }) => isLeaving)
   }
 
@@ -198,7 +198,7 @@ export class Primary {
     }
   }
 
-  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerProcess {
+  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerHandle {
     const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),
@@ -218,12 +218,12 @@ export class Primary {
     }
     const lost = () => this.#lost
     const order = { index: seat.index, settings: settingsAsStarted, lost, drainMs: config.drainMs }
-    const worker = new WorkerProcess(order, listener)
+    const worker = new WorkerHandle(order, listener)
     this.#workers.add(worker)
     return worker
   }
 
-  #onGone(seat: Seat, worker: WorkerProcess, code: number | null, signal: string | null): void {
+  #onGone(seat: Seat, worker: WorkerHandle, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
     this.#totals.gone(worker)
     if (seat.worker !== worker) return // it was leaving, or is a successor
@@ -274,6 +274,6 @@ function newSeat(index: number, setup: WorkerSetup): Seat {
   return { index, setup, worker: undefined, successor: undefined, restarts }
 }
 
-function isWell(worker: WorkerProcess | undefined): boolean {
+function isWell(worker: WorkerHandle | undefined): boolean {
   return worker?.isListening === true && worker.silentChecks < SILENT_CHECKS_UNHEALTHY
 }

@@ -7,7 +7,7 @@ import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
-import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
+import type { PrimaryMessage, WorkerMessage } from './worker-handle.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000

@@ -1,6 +1,6 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
-import { adviseOnPlace, tellFailure } from './advice.ts'
+import { adviseOnPlace, logFailure } from './advice.ts'
 import { bare, internalsOf } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
@@ -326,7 +326,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   #fail(error: PowGateError): void {
     this.#error = error
-    tellFailure(this, error)
+    logFailure(this, error)
     // The old token is still valid after a failed renewal.
     if (this.#held.result === undefined) this.#enter('failed')
     const { code, message, status } = error

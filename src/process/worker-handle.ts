@@ -41,12 +41,12 @@ export interface WorkerStart {
 }
 
 export interface WorkerListener {
-  stats(worker: WorkerProcess, snapshot: Snapshot): void
+  stats(worker: WorkerHandle, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
   /** The worker listens, or its `problem` says why it cannot run. */
-  started(worker: WorkerProcess): void
+  started(worker: WorkerHandle): void
   /** The process has ended. No call about it follows. */
-  gone(worker: WorkerProcess, code: number | null, signal: string | null): void
+  gone(worker: WorkerHandle, code: number | null, signal: string | null): void
   unreachable(error: Error): void
 }
 
@@ -58,7 +58,7 @@ const KILL_GRACE_MS = 2000
 /** Messages of an ended worker may still arrive for this long. */
 const LAST_MESSAGES_MS = 1000
 
-export class WorkerProcess {
+export class WorkerHandle {
   readonly order: WorkerStart
   readonly startedAtMs = performance.now()
   build: Build = { version: '', node: '' }
