@@ -1,7 +1,4 @@
-/** How far the clocks of hosts and of the store may be apart. */
-
 /** A host refuses what another issued if that host's clock is ahead by more. */
 export const CLOCK_SKEW_MS = 5000
-
-/** The operator is warned above this difference. */
+/** The operator is warned if the clocks of a host and of the store are further apart. */
 export const CLOCK_WARNING_SECONDS = 1

@@ -22,13 +22,8 @@
 
 import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
-import {
-  DIFFICULTY_MAX,
-  DIFFICULTY_MIN,
-  EPOCH_2024_MS,
-  NONCE_LENGTH,
-  type PuzzleName,
-} from '../protocol/proof.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
+import { EPOCH_2024_MS } from '../protocol/wire.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 

@@ -256,7 +256,7 @@ export const METRICS = {
 } as const satisfies Readonly<Record<string, Metric>>
 
 export type MetricKey = keyof typeof METRICS
-/** As the type of an argument, it lets the compiler find a misspelled key. */
+/** An argument of this type does not compile with a misspelled key. */
 export type FlatName = MetricKey | `${MetricKey} ${string}`
 
 /** Metrics that are also counted for each site. */

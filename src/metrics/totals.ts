@@ -5,13 +5,16 @@ import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { type FlatName, metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 
+/** What a worker runs: a rolling restart after an upgrade changes it. A worker of an older version leaves the texts empty. */
+export interface Build {
+  readonly version: string
+  readonly node: string
+  readonly server?: ServerBuild | undefined
+}
+
 interface Worker {
   readonly pid: number | undefined
-  readonly build: {
-    readonly version: string
-    readonly node: string
-    readonly server?: ServerBuild | undefined
-  }
+  readonly build: Build
 }
 
 export interface WorkerStats {
@@ -69,11 +72,8 @@ export class Totals {
 
   /** All counters, and running workers' gauges. */
   values(): Values {
-    const values: Values = {
-      ...valuesOf(this.counts),
-      ...Object.fromEntries(this.gauges),
-      ...this.#readGauges(),
-    }
+    const values: Values = { ...valuesOf(this.counts), ...this.#readGauges() }
+    for (const [name, value] of this.gauges) values[name] = value
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values

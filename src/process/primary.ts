@@ -216,8 +216,8 @@ export class Primary {
       gone: (worker, code, signal) => this.#onGone(seat, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
-    const lost = () => this.#lost
-    const order = { index: seat.index, settings: settingsAsStarted, lost, drainMs: config.drainMs }
+    const { drainMs } = config
+    const order = { index: seat.index, settings: settingsAsStarted, lost: () => this.#lost, drainMs }
     const worker = new WorkerHandle(order, listener)
     this.#workers.add(worker)
     return worker

@@ -5,7 +5,7 @@ import type { SettingValues } from '../config/config.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Snapshot } from '../metrics/stats.ts'
-import type { ServerBuild } from '../server-build.ts'
+import type { Build } from '../metrics/totals.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
 /** After an upgrade, the two sides may differ in version: each ignores fields that it does not know, and tolerates missing ones. */
@@ -25,13 +25,6 @@ export type PrimaryMessage =
   /** Asks for `stats`. `sites`: those that have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
-
-/** What a worker runs: a rolling restart after an upgrade changes it. A worker of an older version leaves the texts empty. */
-export interface Build {
-  readonly version: string
-  readonly node: string
-  readonly server?: ServerBuild | undefined
-}
 
 export interface WorkerStart {
   readonly index: number

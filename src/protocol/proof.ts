@@ -18,8 +18,6 @@ export const PUZZLES = ['sha256', 'hashwx'] as const
 export type PuzzleName = (typeof PUZZLES)[number]
 
 export const NONCE_LENGTH = 32
-/** A nonce starts with its issue time: 41 bits, milliseconds since then (domain/nonce.ts). */
-export const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 export const PROOF_INPUT_MAX = NONCE_LENGTH + 16
 
 export const DIFFICULTY_MIN = 16

@@ -12,26 +12,19 @@ type Report = (level: 'info' | 'warn' | 'error', about: object, text: string) =>
 export class StoreWatch {
   readonly #store: Pick<StoreClient, 'status'>
   readonly #report: Report
-  #last: StoreStatus | undefined
+  /** undefined until the store has answered. */
+  last: StoreStatus | undefined
 
   constructor(store: Pick<StoreClient, 'status'>, report: Report) {
     this.#store = store
     this.#report = report
   }
 
-  get clockAheadSeconds(): number {
-    return this.#last?.clockAheadSeconds ?? 0
-  }
-
-  get evictedKeys(): number {
-    return this.#last?.evictedKeys ?? 0
-  }
-
   /** Call once a minute, and whenever the store may have lost its memory. Rejects if the store does not answer. */
   async check(): Promise<void> {
     const status = await this.#store.status()
-    const last = this.#last
-    this.#last = status
+    const last = this.last
+    this.last = status
     this.#reportOnClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
     if (last !== undefined) this.#reportOnEviction(status, last)
   }

@@ -1,7 +1,7 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
-import { EPOCH_2024_MS, type PuzzleName } from '../protocol/proof.ts'
-import type { Challenge } from '../protocol/wire.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
+import { type Challenge, EPOCH_2024_MS } from '../protocol/wire.ts'
 import { nowMs, sleep } from './dom.ts'
 import { type ModeSettings, openSession, searchOnGpu } from './modes.ts'
 import {
@@ -136,13 +136,13 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     const early = openSolver(ofRound, lastPuzzle)
     early.catch(() => {}) // openFor tries again
     const challenge = await getChallenge(ofRound)
-    const isOver = sleep(usableMs(challenge))
+    const deadline = sleep(usableMs(challenge))
     const beganMs = nowMs()
     lastPuzzle = challenge.algorithm
     const opening = openFor(ofRound, challenge.algorithm, early)
     const loadTimeout = rejectAfterLoadingSeconds(() => !isWaiting, signal)
     const solver = await untilAborted(Promise.race([opening, loadTimeout]), signal)
-    const solved = await solve(ofRound, solver, challenge, isOver, onWork)
+    const solved = await solve(ofRound, solver, challenge, deadline, onWork)
     return { challenge, solved, mode: solver.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
   } finally {
     settings.signal.removeEventListener('abort', end)
@@ -150,12 +150,12 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   }
 }
 
-/** @param isOver resolves when the challenge is not worth solving any more */
+/** @param deadline resolves when the challenge is not worth solving any more */
 async function solve(
   settings: FlowSettings,
   solver: SolverSession,
   challenge: Task,
-  isOver: Promise<unknown>,
+  deadline: Promise<unknown>,
   onWork: (work: number) => void,
 ): Promise<Solved> {
   const { signal, onHashing } = settings
@@ -171,7 +171,7 @@ async function solve(
   onHashing(true)
   try {
     const solving = solver.solve(challenge, onTries, gpuCounter)
-    const solved = await untilAborted(Promise.race([solving, isOver.then(giveUp)]), signal)
+    const solved = await untilAborted(Promise.race([solving, deadline.then(giveUp)]), signal)
     solved.tries += gpuTries
     return solved
   } catch (error) {

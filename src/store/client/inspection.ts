@@ -138,11 +138,7 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-export async function evictionAdviceOn(ask: Ask): Promise<string | undefined> {
-  return evictionAdvice(await infoOf(ask, 'memory'))
-}
-
-function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
+export function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
   if (policy === undefined)
     return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
   if (policy === 'noeviction') return undefined

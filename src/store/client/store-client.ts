@@ -10,7 +10,15 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, evictionAdviceOn, statusOf, troubleOf, untilUsable, versionOf } from './inspection.ts'
+import {
+  adviceOn,
+  evictionAdvice,
+  infoOf,
+  statusOf,
+  troubleOf,
+  untilUsable,
+  versionOf,
+} from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 
@@ -79,8 +87,8 @@ export class StoreClient {
     })
   }
 
-  evictionWarning(): Promise<string | undefined> {
-    return evictionAdviceOn(this.#connection.ask)
+  async evictionWarning(): Promise<string | undefined> {
+    return evictionAdvice(await infoOf(this.#connection.ask, 'memory'))
   }
 
   advice(): Promise<string[]> {
