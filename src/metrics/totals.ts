@@ -29,7 +29,7 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 export class Totals {
   readonly counts = newCounts()
   /** Set by the primary process: the cause for which a start waits for its store, later the signing key and the last reload. */
-  gauges = new Map<FlatName, number>()
+  gauges: Partial<Record<FlatName, number>> = {}
   /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** The last snapshots of ended workers. `#retired` is their sum. */
@@ -72,8 +72,7 @@ export class Totals {
 
   /** All counters, and running workers' gauges. */
   values(): Values {
-    const values: Values = { ...valuesOf(this.counts), ...this.#readGauges() }
-    for (const [name, value] of this.gauges) values[name] = value
+    const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#readGauges() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values

@@ -68,11 +68,8 @@ export class Lifecycle {
     void this.#parts.siteMemory.reconnect(setup.config)
     void this.#parts.hosts.reconnect(setup.config)
     const { kid } = new Keyring(resolveSecrets(setup.config)).signing
-    this.#parts.totals.gauges = new Map<FlatName, number>([
-      [`signingKey ${kid}`, 1],
-      ['reloadDone', 1],
-      ['reloadedAt', Date.now() / 1000],
-    ])
+    const key = `signingKey ${kid}` satisfies FlatName
+    this.#parts.totals.gauges = { [key]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
 
   async #stop(signal: string): Promise<void> {
@@ -129,7 +126,7 @@ export class Lifecycle {
       this.#mustRestart = false
       const setup = await this.#restartWorkers(this.#setup)
       if (setup !== undefined) this.#applySetup(setup)
-      else this.#parts.totals.gauges.set('reloadDone', 0)
+      else this.#parts.totals.gauges.reloadDone = 0
     } while (this.#mustRestart && !this.isStopping)
     this.#isRestarting = false
   }

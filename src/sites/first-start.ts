@@ -29,7 +29,7 @@ const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
 /** The metrics of the primary process (metrics/totals.ts). */
 interface Gauged {
-  readonly gauges: { clear(): void; set(name: `storeDown ${StoreCause}`, value: 1): void }
+  gauges: Partial<Record<string, number>>
 }
 
 /**
@@ -61,7 +61,7 @@ export async function prepareStart(
   const reportWaiting = waitingReporter(config, log, totals, () => store.description)
   try {
     await store.open()
-    totals.gauges.clear()
+    totals.gauges = {}
     const warning = config.redis && (await store.evictionWarning())
     if (warning !== undefined) log.warn(warning)
     const sites = (await store.sites.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
@@ -108,8 +108,7 @@ function waitingReporter(config: Config, log: Logger, totals: Gauged, descriptio
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
   return (why: string, cause: StoreCause) => {
-    totals.gauges.clear()
-    totals.gauges.set(`storeDown ${cause}`, 1)
+    totals.gauges = { [`storeDown ${cause}`]: 1 }
     const now = performance.now()
     if (now < nextLineAtMs) return
     nextLineAtMs = now + LINE_EVERY_MS
