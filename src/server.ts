@@ -24,7 +24,7 @@ import { type Logger, logLinesLost, throttled } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
-import type { StoreClient } from './store/client/store.ts'
+import type { StoreClient } from './store/client/store-client.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
@@ -53,13 +53,14 @@ export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
   readonly store: Pick<StoreClient, 'isReady' | 'trouble'>
-  adopt(lost: CachedRecords): void
+  /** Serves these records, which the store has lost. */
+  remember(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
 }
 
 /**
- * @param lost records that the store has lost, and that the worker serves all the same
+ * @param lost see `Server.remember`
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(
@@ -74,8 +75,8 @@ export async function startServer(
       connections: listener?.connections() ?? 0,
       connectionsMax,
       connectionsRefused: listener?.refusedConnections() ?? 0,
-      clockOffset: watch.clockAheadSeconds,
-      evictedKeys: watch.evictedKeys,
+      clockOffset: watch.last?.clockAheadSeconds ?? 0,
+      evictedKeys: watch.last?.evictedKeys ?? 0,
       logLinesLost: logLinesLost(),
     }),
     storeTrouble: () => store.trouble(),
@@ -88,7 +89,7 @@ export async function startServer(
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
-  if (lost !== undefined) directory.adopt(lost)
+  if (lost !== undefined) directory.remember(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
@@ -106,14 +107,14 @@ export async function startServer(
     stats,
     backends: service.backends,
     store,
-    adopt: records => directory.adopt(records),
+    remember: records => directory.remember(records),
     drain: async () => {
       await listener.close()
       host.isDraining = true
       gate?.stop()
       await waitAtMost(config.drainMs, () => listener.connections() === 0, DRAIN_POLL_MS)
       background.abort()
-      await service.keyUses.write().catch(() => {}) // a store that is away must not keep the process
+      await service.keyUses.flush().catch(() => {}) // a store that is away must not keep the process
       app.close()
       await store.close()
       eventLog.close()
@@ -213,7 +214,7 @@ function startBackground(
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_REREAD_MS, end)
-  void repeat(() => keyUses.write(), KEY_USES_MS, end)
+  void repeat(() => keyUses.flush(), KEY_USES_MS, end)
   void repeat(() => watch.check(), WATCH_MS, end)
 }
 

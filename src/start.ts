@@ -14,7 +14,7 @@ import { Backends } from './process/backends.ts'
 import { HostRegistry } from './process/host-registry.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
-import { SiteKeeper } from './process/site-keeper.ts'
+import { SiteMemory } from './process/site-memory.ts'
 import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
@@ -31,27 +31,27 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const output = await logDestination(loaded.logFormat)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
-    const keeper = new SiteKeeper(log)
+    const siteMemory = new SiteMemory(log)
     const hosts = new HostRegistry(log)
     const backends = new Backends(log, () => hosts.living.length)
     const totals = new Totals(() => ({
       logLinesLost: logLinesLost(),
-      sitesLost: keeper.lost,
+      sitesLost: siteMemory.lostCount,
       hostsDiffer: hosts.differences.length,
       redeemLimitUsed: backends.used,
     }))
     const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)
-    keeper.onLost = records => primary.serveLost(records)
+    siteMemory.onLost = records => primary.rememberLost(records)
     storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log, totals) : undefined
-    lifecycle = new Lifecycle({ primary, keeper, hosts, log, totals, storeProcess })
+    lifecycle = new Lifecycle({ primary, siteMemory, hosts, log, totals, storeProcess })
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
-      recordsRoute(keeper),
-      ...dashboard(claimed, totals, primary, keeper, hosts, backends),
+      recordsRoute(siteMemory),
+      ...dashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)

@@ -2,7 +2,7 @@
 
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
-import { StoreClient } from '../../src/store/client/store.ts'
+import { StoreClient } from '../../src/store/client/store-client.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
@@ -20,7 +20,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     keyPrefix: 'powgate',
     clusterShards: 16,
     deadlineMs: DEADLINE_MS,
-    openMs: OPEN_MS,
+    openTimeoutMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),
   })
   const stop = async () => {

@@ -5,7 +5,7 @@ import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import { openFilesOf } from '../http/open-files.ts'
 import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
 import { cpuMicroseconds } from '../metrics/stats.ts'
-import type { Values } from '../metrics/table.ts'
+import type { FlatName, Values } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './admin-server.ts'
@@ -24,15 +24,15 @@ export function metricsRoute(
   storeProcess: StoreProcessUsage | undefined,
 ): AdminRoute {
   // A site without any success needs a 0, because an alert compares its successes with yesterday's.
-  const zeros = metricsSites.flatMap(site =>
-    ENDPOINT_NAMES.map(name => [`siteRequests ${site} ${name} ok`, 0]),
-  )
+  const zeroCounts = new Map<FlatName, number>()
+  for (const site of metricsSites)
+    for (const name of ENDPOINT_NAMES) zeroCounts.set(`siteRequests ${site} ${name} ok`, 0)
   return {
     path: '/metrics',
     async handle(_request, response) {
       await supervisor.askStats()
       const values: Values = {
-        ...Object.fromEntries(zeros),
+        ...Object.fromEntries(zeroCounts),
         ...totals.values(),
         ...(await processGauges(totals, storeProcess)),
       }
@@ -46,8 +46,8 @@ export function metricsRoute(
 
 /** Reads what the primary process knows of itself, of the store process, and of its workers, which send their own memory. */
 async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | undefined): Promise<Values> {
-  const gauges: Values = { startedAt: performance.timeOrigin / 1000 }
-  const build = { version: VERSION, node: process.version, server: undefined }
+  const gauges = new Map<FlatName, number>([['startedAt', performance.timeOrigin / 1000]])
+  const build = { version: VERSION, node: process.version, server: undefined } // only workers load uWebSockets.js
   const processes = [
     { name: 'primary', pid: process.pid, build, memory: process.memoryUsage() },
     { name: 'store', pid: storeProcess?.pid, build, memory: storeProcess?.memory },
@@ -57,18 +57,18 @@ async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | u
   ]
   const readings = processes.map(async ({ name, pid, build: { version, node, server }, memory }) => {
     if (pid === undefined) return
-    gauges[`build ${name} ${version} ${node}`] = 1
+    gauges.set(`build ${name} ${version} ${node}`, 1)
     if (server !== undefined)
-      gauges[`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isKnown}`] = 1
+      gauges.set(`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isKnown}`, 1)
     if (memory !== undefined) {
-      gauges[`residentBytes ${name}`] = memory.rss
-      gauges[`heapBytes ${name}`] = memory.heapUsed
+      gauges.set(`residentBytes ${name}`, memory.rss)
+      gauges.set(`heapBytes ${name}`, memory.heapUsed)
     }
     const files = await openFilesOf(pid)
-    if (files === undefined) return // it has ended
-    gauges[`openFiles ${name}`] = files.open
-    gauges[`openFilesMax ${name}`] = files.max
+    if (files === undefined) return
+    gauges.set(`openFiles ${name}`, files.open)
+    gauges.set(`openFilesMax ${name}`, files.max)
   })
   await Promise.all(readings)
-  return gauges
+  return Object.fromEntries(gauges)
 }

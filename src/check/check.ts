@@ -13,14 +13,14 @@ import {
   loadConfig,
   type ProcessEnvironment,
 } from '../config/config.ts'
-import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
+import { type ListenAddress, ListenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { migratesConnections, openFilesMax } from '../http/open-files.ts'
+import { openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { type CheckResults, checkStore } from './check-store.ts'
 

@@ -39,7 +39,7 @@ export interface Positional extends ValueRule {
 }
 
 export interface Command {
-  /** The program's name in the help, powgate if not set: benches use this module too. */
+  /** The program's name in the help, PROGRAM if not set: benches use this module too. */
   readonly program?: string
   readonly name: string
   readonly about: string
@@ -77,7 +77,7 @@ export class Input {
 
   required(name: string): string {
     const text = this.text(name)
-    if (text === undefined) throw new Error(`the command's table does not require ${name}`)
+    if (text === undefined) throw new Error(`${name} is read as required, but its flag is not declared so`)
     return text
   }
 }
@@ -116,7 +116,7 @@ export function readInput(
   const extra = takesAny ? undefined : positionals[command.positionals.length]
   if (extra !== undefined)
     throw new UsageError(
-      `unexpected argument ${JSON.stringify(extra)}; usage: ${command.program ?? 'powgate'} ${usageOf(command)}`,
+      `unexpected argument ${JSON.stringify(extra)}; usage: ${command.program ?? PROGRAM} ${usageOf(command)}`,
     )
   for (const [name, flag] of Object.entries(command.flags)) {
     const texts = flagTexts(name, flag, given[name], env)
@@ -141,12 +141,12 @@ function parseWords(command: Command, args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
   } catch (error) {
-    throw asUsageError(error as NodeJS.ErrnoException, command)
+    throw usageErrorOr(error as NodeJS.ErrnoException, command)
   }
 }
 
-/** Says what was expected, which the messages of parseArgs do not. */
-function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
+/** Returns an error of parseArgs as one that says what was expected, or another error as it is. */
+function usageErrorOr(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
   // Node.js writes a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
@@ -208,7 +208,7 @@ export function overview(commands: readonly Command[]): string {
 
 Usage: ${PROGRAM} COMMAND [flags]
 
-First steps: serve, site create, widget (the tag for a page), try (the whole flow). Some names have two words.
+First steps: serve, site create, widget (the tag for a page), try (the whole flow). Some commands are two words, such as site create.
 
 Commands:
 ${table(calls)}

@@ -89,16 +89,17 @@ async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
   requireOutput()
-  const [{ record, apiKey }, place] = await withStore(async store => {
+  const [{ record, apiKey }, storeName] = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name, expiresAt } = apiKeyView(record, undefined)
   onLostOutput(
-    `The API key ${id} was created in ${place}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
+    `The API key ${id} was created in ${storeName}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
   )
-  if (input.has('json')) return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store: place })
-  printLine(`The API key was created in ${place}. It is secret and is not shown again: keep it now.`, '')
+  if (input.has('json'))
+    return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store: storeName })
+  printLine(`The API key was created in ${storeName}. It is secret and is not shown again: keep it now.`, '')
   printFields([
     ['API key', apiKey],
     ['key id', id],
@@ -143,13 +144,13 @@ async function runChange(
   outcome: (key: ApiKeyView) => string,
 ): Promise<void> {
   const author = authorOfCommand(command)
-  const [key, place] = await withStore(async store => {
+  const [key, storeName] = await withStore(async store => {
     const record = await change(store, input.required(KEY_ID.name), author)
     return apiKeyView(record, (await store.readUses([record.id])).get(record.id))
   })
-  onLostOutput(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
-  if (input.has('json')) printJson({ ...key, store: place })
-  else printLine(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  onLostOutput(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  if (input.has('json')) printJson({ ...key, store: storeName })
+  else printLine(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
 }
 
 function keyOptions(input: Input): KeyOptions {

@@ -25,9 +25,9 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
   site: async () => [
     ...(await import('./site.ts')).SITE_COMMANDS,
-    ...(await import('./export-file.ts')).EXPORT_COMMANDS,
+    ...(await import('./site-export.ts')).EXPORT_COMMANDS,
   ],
-  apply: async () => [(await import('./export-file.ts')).APPLY_COMMAND],
+  apply: async () => [(await import('./apply.ts')).APPLY_COMMAND],
   key: async () => (await import('./key.ts')).KEY_COMMANDS,
   audit: async () => [(await import('./audit.ts')).AUDIT_COMMAND],
   hosts: async () => [(await import('./hosts.ts')).HOSTS_COMMAND],

@@ -37,7 +37,7 @@ Signals:
 `
 }
 
-/** Wraps lines at 100 characters, unless a word is longer. */
+/** Wraps lines at 100 characters, 6 of them the indent, unless a word is longer. */
 function wrapped(text: string): string {
   return text.replaceAll(/(\S{95,}|.{1,94})(?: |$)/g, '      $1\n').trimEnd()
 }

@@ -19,7 +19,7 @@ export const UNUSED_SECRET = 'no command ever signs with this placeholder'
  */
 export async function withStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
-): Promise<[result: Result, place: string]> {
+): Promise<[result: Result, storeName: string]> {
   const config = settingsOf()
   const { openSiteStore } = await import('../store/open.ts')
   let store: Awaited<ReturnType<typeof openSiteStore>> | undefined

@@ -1,4 +1,4 @@
-/** `powgate site ...`, but for export and schema, which are in export-file.ts. */
+/** `powgate site ...`, but for export and schema, which are in site-export.ts. */
 
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
@@ -21,8 +21,8 @@ import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { recordsOfService } from './export-file.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
+import { recordsOfService } from './site-export.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
@@ -109,19 +109,19 @@ async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, givenFields(input))
   const author = authorOfCommand('site create')
   requireOutput()
-  const [{ site, apiKey, warnings }, place] = await withStore(async store =>
+  const [{ site, apiKey, warnings }, storeName] = await withStore(async store =>
     withWarnings(store, await createSite(store, wanted, author)),
   )
   onLostOutput(
-    `The site ${site.siteKey} was created in ${place}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
+    `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    return printJson({ ...keys, ...settings, store: place, warnings })
+    return printJson({ ...keys, ...settings, store: storeName, warnings })
   }
   printLine(
-    `The site was created in ${place}. Its API key is secret and is not shown again: keep it now.`,
+    `The site was created in ${storeName}. Its API key is secret and is not shown again: keep it now.`,
     '',
   )
   printFields([['API key', apiKey], ...siteFields(site)])
@@ -144,7 +144,7 @@ function redeemText({ siteKey }: SiteRecord): string {
 
 async function runDelete(input: Input): Promise<void> {
   const author = authorOfCommand('site delete')
-  const [{ site, apiKeys }, place] = await withStore(async store => {
+  const [{ site, apiKeys }, storeName] = await withStore(async store => {
     const site = await findSite(store, input.required(SITE_KEY.name))
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
@@ -155,32 +155,32 @@ async function runDelete(input: Input): Promise<void> {
     await commit(store, changes, author)
     return { site, apiKeys }
   })
-  onLostOutput(`The site ${site.name} (${site.siteKey}) is deleted in ${place}.`)
-  if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: place })
+  onLostOutput(`The site ${site.name} (${site.siteKey}) is deleted in ${storeName}.`)
+  if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: storeName })
   else
     printLine(
-      `In ${place} the site ${site.name} (${site.siteKey}) is deleted, with its API keys: ${apiKeys}.`,
+      `In ${storeName} the site ${site.name} (${site.siteKey}) is deleted, with its API keys: ${apiKeys}.`,
     )
 }
 
 async function runList(input: Input): Promise<void> {
-  const [found, place] = await withStore(store => store.listSites())
+  const [found, storeName] = await withStore(store => store.listSites())
   const sites = inOrderOfCreation(found)
   if (input.has('json')) return printJson(sites)
-  if (sites.length === 0) return printLine(await noSitesText(place))
+  if (sites.length === 0) return printLine(await noSitesText(storeName))
   const rows = sites.map(site => {
     return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
   printTable(['site key', 'name', 'state', 'origins'], rows)
 }
 
-async function noSitesText(place: string): Promise<string> {
+async function noSitesText(storeName: string): Promise<string> {
   const remembered = await recordsOfService().catch(() => undefined)
   const lost = remembered?.sites.length ?? 0
   const config = configFlag()
   if (lost === 0)
-    return `There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME${config}`
-  return `There are no sites in ${place}, but the running service remembers ${lost}: restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
+    return `There are no sites in ${storeName}. Create one: ${PROGRAM} site create --name NAME${config}`
+  return `There are no sites in ${storeName}, but the running service remembers ${lost}: restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
 async function runShow(input: Input): Promise<void> {
@@ -246,12 +246,12 @@ async function runChange(
 ): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(command)
-  const [{ site, warnings }, place] = await withStore(async store =>
+  const [{ site, warnings }, storeName] = await withStore(async store =>
     withWarnings(store, { site: await change(store, siteKey, author) }),
   )
-  onLostOutput(`${outcome(site)} in ${place}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
-  if (input.has('json')) return printJson({ ...site, store: place, warnings })
-  printLine(`${outcome(site)} in ${place}.`, '')
+  onLostOutput(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
+  if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
+  printLine(`${outcome(site)} in ${storeName}.`, '')
   printFields(siteFields(site))
   printWarnings(warnings)
 }

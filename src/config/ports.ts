@@ -1,6 +1,7 @@
-/** Tries whether a port is free, and says in words why powgate cannot listen. */
+/** Tries whether a port is free, says in words why powgate cannot listen, and how the system closes listeners. */
 
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { systemErrorText } from '../words/system-error.ts'
 import type { Config } from './config.ts'
@@ -42,4 +43,13 @@ export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   probe.close()
   await once(probe, 'close')
   return taken
+}
+
+/** Tells whether connections waiting at a closing listener move to another on its port; undefined before Linux 5.14. */
+export function migratesConnections(): boolean | undefined {
+  try {
+    return readFileSync('/proc/sys/net/ipv4/tcp_migrate_req', 'latin1').trim() !== '0'
+  } catch {
+    return undefined
+  }
 }

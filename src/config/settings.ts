@@ -131,7 +131,7 @@ export const SETTING_GROUPS = {
         'Where the embedded store and its generated secret live.',
       ),
     ),
-    // The store process outlives a roll, with the value of its start.
+    // The store process outlives a rolling restart, with the value of its start.
     POWGATE_STATE_MAX_MB: untilRestart(
       integer(
         [16, 1_000_000],

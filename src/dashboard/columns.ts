@@ -3,7 +3,7 @@
  * the flat names of metrics/table.ts. A histogram's series is such a name without its last word, which is a bucket or `sum`.
  */
 
-import { metricOf } from '../metrics/table.ts'
+import { type FlatName, type MetricKey, metricOf } from '../metrics/table.ts'
 import { type Gaps, type Percentiles, sum, type Tally } from './data.ts'
 
 export class Columns {
@@ -20,20 +20,20 @@ export class Columns {
   }
 
   /** One counter; zeros if nothing was counted. */
-  counts(flatName: string): number[] {
+  counts(flatName: FlatName): number[] {
     const ring = this.#rings.get(flatName)
     return this.#ringIndexes.map(index => ring?.[index] ?? 0)
   }
 
   /** Adds up all series of a metric, or those whose labels the filter accepts. */
-  summed(metricKey: string, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
+  summed(metricKey: MetricKey, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
     const [all] = this.tallies(metricKey, (...labels) => (filter(...labels) ? 'all' : undefined))
     return all?.counts ?? this.#ringIndexes.map(() => 0)
   }
 
   /** @param nameOf names a series by its labels; series of the same name are added up; undefined leaves a series out */
   tallies(
-    metricKey: string,
+    metricKey: MetricKey,
     nameOf: (...labels: string[]) => string | undefined = (...labels) => labels.join(' '),
   ): Tally[] {
     const byName = new Map<string, number[]>()
@@ -52,24 +52,24 @@ export class Columns {
   }
 
   /** A histogram's buckets over all steps. */
-  buckets(series: string): number[] {
+  buckets(series: FlatName): number[] {
     return this.#bucketCounts(series).map(sum)
   }
 
   /** A histogram's mean in each step. */
-  means(series: string): Gaps {
+  means(series: FlatName): Gaps {
     const sums = this.counts(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
   /** The upper bound of the highest bucket with a count. The last bucket has no upper bound, so it counts as the one before. */
-  highestBound(series: string): Gaps {
+  highestBound(series: FlatName): Gaps {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
   /** Curves of a histogram of seconds, in milliseconds. */
-  percentiles(series: string): Percentiles {
+  percentiles(series: FlatName): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
       this.#perStep(series, counts => milliseconds(quantile(bounds, counts, share)))
@@ -77,16 +77,16 @@ export class Columns {
   }
 
   /** A quantile over all steps, of a histogram of seconds. */
-  quantileMs(series: string, share: number): number | null {
+  quantileMs(series: FlatName, share: number): number | null {
     return milliseconds(quantile(boundsOf(series), this.buckets(series), share))
   }
 
-  #bucketCounts(series: string): number[][] {
+  #bucketCounts(series: FlatName): number[][] {
     return [...boundsOf(series), Infinity].map(bound => this.counts(`${series} ${bound}`))
   }
 
   /** @returns null for steps without a count */
-  #perStep(series: string, figure: (counts: readonly number[], step: number) => number | null): Gaps {
+  #perStep(series: FlatName, figure: (counts: readonly number[], step: number) => number | null): Gaps {
     const buckets = this.#bucketCounts(series)
     return this.#ringIndexes.map((_, step) => {
       const counts = buckets.map(bucket => bucket[step]!)
@@ -95,7 +95,7 @@ export class Columns {
   }
 }
 
-function boundsOf(series: string): readonly number[] {
+function boundsOf(series: FlatName): readonly number[] {
   return metricOf(series)?.bounds ?? []
 }
 

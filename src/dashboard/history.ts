@@ -5,7 +5,7 @@
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import type { Snapshot } from '../metrics/stats.ts'
-import { keyOf, metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
+import { keyOf, type MetricKey, metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
 import { OTHER_SITES, type Range, type ServiceState, sum } from './data.ts'
@@ -151,7 +151,7 @@ function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): 
 
 function stepGauges(values: Readonly<Values>): StepGauges {
   /** A gauge of each worker, or of each process. */
-  const each = (key: string, end = '') =>
+  const each = (key: MetricKey, end = '') =>
     Object.entries(values).flatMap(([name, value]) =>
       keyOf(name) === key && name.endsWith(end) ? [value] : [],
     )
@@ -208,7 +208,7 @@ function trafficOf(columns: Columns) {
 }
 
 function bitsOf(columns: Columns, puzzle: PuzzleName) {
-  const series = `difficulty ${puzzle}`
+  const series = `difficulty ${puzzle}` as const
   return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 

@@ -2,7 +2,7 @@
 
 import { type CachedRecords, raisedBits } from '../domain/site.ts'
 
-/** The part of process/site-keeper.ts that the dashboard needs. */
+/** The part of process/site-memory.ts that the dashboard needs. */
 export interface SiteRecords {
   records(): Promise<Pick<CachedRecords, 'sites'>>
 }

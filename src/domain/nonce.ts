@@ -23,10 +23,10 @@
 import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
+import { EPOCH_2024_MS } from '../protocol/wire.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 
-const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 const NONCE_BYTES = 16
 const HEADER_BYTES = 8
 const HEADER_HEX = HEADER_BYTES * 2

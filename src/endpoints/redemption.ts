@@ -15,6 +15,7 @@ import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
 import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
+import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -27,7 +28,6 @@ import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
 import {
-  CLOCK_SKEW_MS,
   notAdmittedReply,
   type RefusedAttempt,
   refused,

@@ -44,9 +44,6 @@ export interface ServiceSettings {
 /** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */
 export type Endpoint = (exchange: Exchange, query: string) => void
 
-/** Another host's clock may be this far ahead. */
-export const CLOCK_SKEW_MS = 5000
-
 export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
   const { limits, errorStyle } = ENDPOINTS[name]
   const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])

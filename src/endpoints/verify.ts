@@ -13,6 +13,7 @@
  * too, because 429 takes precedence. visit.ts has the steps up to the origin.
  */
 
+import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -38,7 +39,6 @@ import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
 import {
-  CLOCK_SKEW_MS,
   type Endpoint,
   notAdmittedReply,
   type RefusedAttempt,

@@ -1,4 +1,4 @@
-/** Reads the system's limits for connections from /proc. */
+/** Reads from /proc how many files a process may open, connections among them. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -33,14 +33,5 @@ export function openFilesMax(pid: number | 'self'): number {
     return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft ?? LIMIT_UNKNOWN)
   } catch {
     return LIMIT_UNKNOWN
-  }
-}
-
-/** Tells whether connections waiting at a closing listener move to another on its port; undefined before Linux 5.14. */
-export function migratesConnections(): boolean | undefined {
-  try {
-    return readFileSync('/proc/sys/net/ipv4/tcp_migrate_req', 'latin1').trim() !== '0'
-  } catch {
-    return undefined
   }
 }

@@ -256,6 +256,8 @@ export const METRICS = {
 } as const satisfies Readonly<Record<string, Metric>>
 
 export type MetricKey = keyof typeof METRICS
+/** An argument of this type does not compile with a misspelled key. */
+export type FlatName = MetricKey | `${MetricKey} ${string}`
 
 /** Metrics that are also counted for each site. */
 export const BY_SITE = ['requests', 'difficulty', 'scores', 'reasons'] as const

@@ -3,15 +3,18 @@
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
-import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
+import { type FlatName, metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
+
+/** What a worker runs: a rolling restart after an upgrade changes it. A worker of an older version leaves the texts empty. */
+export interface Build {
+  readonly version: string
+  readonly node: string
+  readonly server?: ServerBuild | undefined
+}
 
 interface Worker {
   readonly pid: number | undefined
-  readonly build: {
-    readonly version: string
-    readonly node: string
-    readonly server?: ServerBuild | undefined
-  }
+  readonly build: Build
 }
 
 export interface WorkerStats {
@@ -26,7 +29,7 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 export class Totals {
   readonly counts = newCounts()
   /** Set by the primary process: the cause for which a start waits for its store, later the signing key and the last reload. */
-  gauges: Values = {}
+  gauges: Partial<Record<FlatName, number>> = {}
   /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** The last snapshots of ended workers. `#retired` is their sum. */

@@ -3,22 +3,23 @@
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
- *   SIGHUP    roll: settings are read again, and all workers are replaced; another SIGHUP meanwhile starts another roll
+ *   SIGHUP    rolling restart: settings are read again, and workers replaced one by one; a SIGHUP meanwhile starts another
  *   SIGHUP because the terminal closed   connections end -> exit
  *   a second SIGTERM or SIGINT           exit 1 at once
  */
 
 import { isatty } from 'node:tty'
 import { ConfigError } from '../config/config.ts'
+import { migratesConnections } from '../config/ports.ts'
 import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
-import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
+import type { FlatName } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { HostRegistry } from './host-registry.ts'
 import type { Primary, WorkerSetup } from './primary.ts'
 import { reloadSettings } from './reload.ts'
-import type { SiteKeeper } from './site-keeper.ts'
+import type { SiteMemory } from './site-memory.ts'
 import type { StoreProcess } from './store-process.ts'
 
 /** A terminal signals its whole process group, and npm passes the signal on: that counts as one. */
@@ -26,7 +27,7 @@ const SAME_SIGNAL_MS = 500
 
 interface Parts {
   readonly primary: Primary
-  readonly keeper: SiteKeeper
+  readonly siteMemory: SiteMemory
   readonly hosts: HostRegistry
   readonly log: Logger
   readonly totals: Totals
@@ -39,9 +40,9 @@ export class Lifecycle {
   readonly #wasTerminal = isatty(1)
   /** What the workers run with; undefined until the start is done. */
   #setup: WorkerSetup | undefined
-  #isRolling = false
-  /** SIGHUP came during the start or a roll, so another roll follows. */
-  #mustRollAgain = false
+  #isRestarting = false
+  /** SIGHUP came during the start or a rolling restart, so another one follows. */
+  #mustRestart = false
   /** The time at which stopping began, by `performance.now`. */
   #stoppingSinceMs: number | undefined
 
@@ -49,36 +50,37 @@ export class Lifecycle {
     this.#parts = parts
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
-      if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
-      else void this.#reload()
+      if (this.#wasTerminal && !isatty(1)) void this.#onTerminalClosed()
+      else void this.#onSighup()
     })
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  /** Is called once all workers of the start listen. */
+  /** Call this once all workers listen for the first time. */
   started(setup: WorkerSetup): void {
-    this.#use(setup)
-    if (this.#mustRollAgain) void this.#reload()
+    this.#applySetup(setup)
+    if (this.#mustRestart) void this.#onSighup()
   }
 
-  /** The primary's own connections and gauges follow the settings that the workers have now. */
-  #use(setup: WorkerSetup): void {
+  /** Applies the workers' settings to the primary's own connections and gauges. */
+  #applySetup(setup: WorkerSetup): void {
     this.#setup = setup
-    void this.#parts.keeper.reconnect(setup.config)
+    void this.#parts.siteMemory.reconnect(setup.config)
     void this.#parts.hosts.reconnect(setup.config)
     const { kid } = new Keyring(resolveSecrets(setup.config)).signing
-    this.#parts.totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
+    const key = `signingKey ${kid}` satisfies FlatName
+    this.#parts.totals.gauges = { [key]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
 
   async #stop(signal: string): Promise<void> {
     if (this.#stoppingSinceMs !== undefined) {
       if (performance.now() - this.#stoppingSinceMs < SAME_SIGNAL_MS) return
-      this.#parts.log.warn({ signal }, 'leaving at once, whatever is under way')
+      this.#parts.log.warn({ signal }, 'second signal: exiting at once, and dropping the requests under way')
       this.#parts.primary.killAll()
       process.exit(1)
     }
     this.#stoppingSinceMs = performance.now()
-    this.#parts.primary.sayUnready()
+    this.#parts.primary.reportNotReady()
     const unreadyMs = signal === 'SIGTERM' ? (this.#setup?.config.unreadyMs ?? 0) : 0
     if (unreadyMs > 0) {
       this.#parts.log.info(
@@ -87,13 +89,13 @@ export class Lifecycle {
       )
       await new Promise(resolve => setTimeout(resolve, unreadyMs))
     }
-    this.#parts.log.info({ signal }, 'stopping: requests under way are finished first')
+    this.#parts.log.info({ signal }, 'stopping: finishing the requests under way')
     await this.#drain()
     process.exit(0)
   }
 
-  /** The terminal was closed: every write fails, and pending output would keep the process alive. */
-  async #hangUp(): Promise<void> {
+  /** Every write fails now, and pending output would keep the process alive. */
+  async #onTerminalClosed(): Promise<void> {
     if (this.isStopping) return
     this.#stoppingSinceMs = performance.now()
     this.#parts.log.level = 'silent'
@@ -111,26 +113,26 @@ export class Lifecycle {
     return this.#stoppingSinceMs !== undefined
   }
 
-  async #reload(): Promise<void> {
+  async #onSighup(): Promise<void> {
     if (this.isStopping) return
-    if (this.#isRolling || this.#setup === undefined) {
-      const why = this.#isRolling ? 'a rolling restart is under way' : 'the service is starting'
+    if (this.#isRestarting || this.#setup === undefined) {
+      const why = this.#isRestarting ? 'a rolling restart is under way' : 'the service is starting'
       this.#parts.log.info({ signal: 'SIGHUP' }, `${why}; a rolling restart follows`)
-      this.#mustRollAgain = true
+      this.#mustRestart = true
       return
     }
-    this.#isRolling = true
+    this.#isRestarting = true
     do {
-      this.#mustRollAgain = false
-      const setup = await this.#roll(this.#setup)
-      if (setup !== undefined) this.#use(setup)
+      this.#mustRestart = false
+      const setup = await this.#restartWorkers(this.#setup)
+      if (setup !== undefined) this.#applySetup(setup)
       else this.#parts.totals.gauges.reloadDone = 0
-    } while (this.#mustRollAgain && !this.isStopping)
-    this.#isRolling = false
+    } while (this.#mustRestart && !this.isStopping)
+    this.#isRestarting = false
   }
 
-  /** @returns what all workers run with now; undefined if not all were replaced, or none */
-  async #roll(running: WorkerSetup): Promise<WorkerSetup | undefined> {
+  /** @returns the setup of all workers now; undefined if none was replaced, or only some */
+  async #restartWorkers(running: WorkerSetup): Promise<WorkerSetup | undefined> {
     let setup: ReturnType<typeof reloadSettings>
     try {
       setup = reloadSettings(process.env, running)
@@ -140,12 +142,12 @@ export class Lifecycle {
         this.#parts.log.error({ problem }, 'nothing is changed: a setting is wrong')
       return undefined
     }
-    const lost = await this.#sitesLost(setup)
+    const lost = await this.#countLost(setup)
     if (this.isStopping) return undefined
     if (lost > 0) {
       this.#parts.log.error(
         { lost },
-        'nothing is renewed: the store lacks sites or API keys that the workers serve, and new workers would refuse them; restore them and send SIGHUP again; if they are to be gone, restart',
+        'nothing is renewed: the store lacks sites or API keys that the workers still serve from memory; restore them and send SIGHUP again, or restart the service if you want them gone',
       )
       return undefined
     }
@@ -159,21 +161,23 @@ export class Lifecycle {
       this.#parts.log.info(
         'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
       )
-    const before = this.#parts.log.level
+    const levelBefore = this.#parts.log.level
+    // New workers have their level from their start, so the primary process changes with the first.
     this.#parts.log.level = setup.config.logLevel
-    const isDone = await this.#parts.primary.roll(setup)
-    if (!isDone && !this.isStopping) this.#parts.log.level = before
+    const isDone = await this.#parts.primary.restartWorkers(setup)
+    if (!isDone && !this.isStopping) this.#parts.log.level = levelBefore
     return isDone ? setup : undefined
   }
 
-  /** Counts the records that the store of `setup` lacks, so that present workers serve them and new ones would refuse them. */
-  async #sitesLost(setup: WorkerSetup): Promise<number> {
-    if (setup.config.redis === undefined) return 0
-    // If that store does not answer, the roll fails at its first new worker, which says why.
-    return this.#parts.keeper.missingIn(setup.config).catch(() => this.#parts.keeper.lost)
+  /** Counts the sites and API keys that the store of `setup` lacks, although the workers serve them. */
+  async #countLost({ config }: WorkerSetup): Promise<number> {
+    if (config.redis === undefined) return 0
+    const { siteMemory } = this.#parts
+    // Another Redis that does not answer fails the restart at the first new worker, whose error says why.
+    return siteMemory.countMissingIn(config).catch(() => siteMemory.lostCount)
   }
 
-  /** Ends the service after a fault, once requests are finished: its service manager starts it again. */
+  /** Ends the service after a fault, once requests are finished, because its service manager starts it again. */
   async #fail(error: Error): Promise<void> {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()

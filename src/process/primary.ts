@@ -1,6 +1,6 @@
 /**
- * The primary process: forks one worker per core, replaces those that end, renews all without a gap, and drains them at the
- * end. Every worker listens on the port itself (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
+ * The primary process: forks one worker per core, replaces those that end, restarts them one by one while the others
+ * serve, and drains them at the end. Every worker listens on the port itself (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
  *
  *   seat   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -12,7 +12,7 @@ import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { Restarts } from './restarts.ts'
-import { type WorkerListener, WorkerProcess } from './worker-process.ts'
+import { WorkerHandle, type WorkerListener } from './worker-handle.ts'
 
 export interface WorkerSetup {
   readonly config: Config
@@ -25,9 +25,9 @@ interface Seat {
   readonly index: number
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
-  worker: WorkerProcess | undefined
-  /** Starts during a roll; the worker serves until it is ready. */
-  successor: WorkerProcess | undefined
+  worker: WorkerHandle | undefined
+  /** Starts during a rolling restart; the worker serves until it is ready. */
+  successor: WorkerHandle | undefined
   restarts: Restarts
 }
 
@@ -50,10 +50,10 @@ export class Primary {
   readonly #totals: Totals
   #lastAsk = 0
   #seats: Seat[] = []
-  readonly #workers = new Set<WorkerProcess>()
+  readonly #workers = new Set<WorkerHandle>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: CachedRecords = { sites: [], apiKeys: [] }
-  /** Health checks are told so; the workers still serve. */
+  /** Health checks answer "not ready"; the workers still serve. */
   #isUnready = false
   #isDraining = false
   /** Called when a worker listens, or has said that it cannot start. */
@@ -89,7 +89,7 @@ export class Primary {
     return !this.#isUnready && this.#seats.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
-  sayUnready(): void {
+  reportNotReady(): void {
     this.#isUnready = true
   }
 
@@ -100,10 +100,10 @@ export class Primary {
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
-  /** Present and later workers serve these records, which the store has lost, from memory. */
-  serveLost(records: CachedRecords): void {
+  /** Gives records that the store has lost to present and later workers, which serve them from memory. */
+  rememberLost(records: CachedRecords): void {
     this.#lost = records
-    for (const worker of this.#workers) worker.tellLost()
+    for (const worker of this.#workers) worker.sendLost()
   }
 
   workersWanted(): number {
@@ -122,13 +122,13 @@ export class Primary {
     for (const worker of this.#workers) worker.kill()
   }
 
-  /** Replaces all workers, one after the other. @returns false if one cannot start: the old ones from there on keep serving */
-  async roll(setup: WorkerSetup): Promise<boolean> {
+  /** The rolling restart. @returns false if a new worker cannot start: the old ones from there on keep serving */
+  async restartWorkers(setup: WorkerSetup): Promise<boolean> {
     const startedAtMs = performance.now()
     const { workers } = setup.config
     for (let index = 0; index < workers; index++) {
       await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
-      const problem = await this.#renew(this.#seats[index] ?? newSeat(index, setup), setup)
+      const problem = await this.#restartSeat(this.#seats[index] ?? newSeat(index, setup), setup)
       if (this.#isDraining) return false
       if (problem !== undefined) {
         this.#log.error(
@@ -146,10 +146,10 @@ export class Primary {
     return true
   }
 
-  /** Replaces the worker of a seat. @returns why the new one cannot start; undefined also while draining */
-  async #renew(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
+  /** @returns why the seat's new worker cannot start; undefined also while draining */
+  async #restartSeat(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
-    let successor: WorkerProcess
+    let successor: WorkerHandle
     try {
       successor = this.#fork(seat, setup)
     } catch (error) {
@@ -163,7 +163,7 @@ export class Primary {
     if (problem !== undefined) {
       successor.kill()
       const hasDiedMeanwhile = seat.worker === undefined && this.#seats.includes(seat)
-      if (hasDiedMeanwhile) this.#replace(seat)
+      if (hasDiedMeanwhile) this.#forkAgain(seat)
       return problem
     }
     const before = seat.worker
@@ -186,7 +186,7 @@ export class Primary {
     return undefined
   }
 
-  #leaving(): WorkerProcess[] {
+  #leaving(): WorkerHandle[] {
     return [...this.#workers].filter(({ isLeaving }) => isLeaving)
   }
 
@@ -198,7 +198,7 @@ export class Primary {
     }
   }
 
-  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerProcess {
+  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerHandle {
     const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),
@@ -216,14 +216,14 @@ export class Primary {
       gone: (worker, code, signal) => this.#onGone(seat, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
-    const lost = () => this.#lost
-    const order = { index: seat.index, settings: settingsAsStarted, lost, drainMs: config.drainMs }
-    const worker = new WorkerProcess(order, listener)
+    const { drainMs } = config
+    const order = { index: seat.index, settings: settingsAsStarted, lost: () => this.#lost, drainMs }
+    const worker = new WorkerHandle(order, listener)
     this.#workers.add(worker)
     return worker
   }
 
-  #onGone(seat: Seat, worker: WorkerProcess, code: number | null, signal: string | null): void {
+  #onGone(seat: Seat, worker: WorkerHandle, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
     this.#totals.gone(worker)
     if (seat.worker !== worker) return // it was leaving, or is a successor
@@ -234,10 +234,10 @@ export class Primary {
     const about = { worker: seat.index, workerPid: worker.pid, code, signal }
     if (seat.successor !== undefined)
       this.#log.warn(about, 'a worker has gone; its successor is starting already')
-    else this.#replace(seat, about)
+    else this.#forkAgain(seat, about)
   }
 
-  #replace(
+  #forkAgain(
     seat: Seat,
     about: object = { worker: seat.index },
     text = 'a worker has gone; it is replaced',
@@ -252,7 +252,7 @@ export class Primary {
       } catch (error) {
         seat.restarts.crashed(performance.now())
         const about = { worker: seat.index, problem: (error as Error).message }
-        this.#replace(seat, about, 'a worker cannot be forked; it is tried again')
+        this.#forkAgain(seat, about, 'a worker cannot be forked; it is tried again')
       }
     }, delayMs)
   }
@@ -274,6 +274,6 @@ function newSeat(index: number, setup: WorkerSetup): Seat {
   return { index, setup, worker: undefined, successor: undefined, restarts }
 }
 
-function isWell(worker: WorkerProcess | undefined): boolean {
+function isWell(worker: WorkerHandle | undefined): boolean {
   return worker?.isListening === true && worker.silentChecks < SILENT_CHECKS_UNHEALTHY
 }

@@ -1,4 +1,4 @@
-/** Reads the settings again on SIGHUP: which take effect, and which keep their value until a restart. */
+/** Reads the settings again at SIGHUP, and tells which take effect, and which keep their value until a restart. */
 
 import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'

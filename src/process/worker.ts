@@ -7,7 +7,7 @@ import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
-import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
+import type { PrimaryMessage, WorkerMessage } from './worker-handle.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000
@@ -19,16 +19,17 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
-  const tellStats = async (ask?: number) => {
+  /** @param ask the number of the request for stats that this answers */
+  const sendStats = async (ask?: number) => {
     if (server === undefined) return
     const answers = ask === undefined ? {} : { answers: ask }
-    await tell({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
+    await send({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
   }
   const leave = async () => {
     if (isLeaving) return
     isLeaving = true
     await server?.drain()
-    await tellStats()
+    await sendStats()
     process.exit(0)
   }
   // Listens before the start, during which the worker may be asked to end.
@@ -39,11 +40,11 @@ export async function runWorker(): Promise<void> {
           resolve(message)
           break
         case 'lost':
-          server?.adopt(message.lost)
+          server?.remember(message.lost)
           break
         case 'ask-stats':
           if (server !== undefined) server.stats.askedSites = new Set(message.sites)
-          void tellStats(message.ask)
+          void sendStats(message.ask)
           break
         case 'drain':
           void leave()
@@ -60,7 +61,7 @@ export async function runWorker(): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
-  void tell({ type: 'hello', version: VERSION, node: process.version, server: build })
+  void send({ type: 'hello', version: VERSION, node: process.version, server: build })
   const unanswered = setTimeout(() => {
     process.stderr.write(
       'no primary process of powgate answers: start it as one process, which forks its own workers (pm2: without -i)\n',
@@ -79,23 +80,23 @@ export async function runWorker(): Promise<void> {
     if (!build.isKnown) log.warn(build, UNKNOWN_BUILD)
     server = await startServer(config, log, index, lost)
   } catch (error) {
-    await tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
+    await send({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)
   }
-  void tell({ type: 'listening' })
+  void send({ type: 'listening' })
   const { store, backends } = server
-  const tellReadiness = () => tell({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() })
-  void tellReadiness()
-  setInterval(tellReadiness, READINESS_MS).unref()
-  setInterval(() => tellStats(), STATS_MS).unref()
+  const sendReadiness = () => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() })
+  void sendReadiness()
+  setInterval(sendReadiness, READINESS_MS).unref()
+  setInterval(() => sendStats(), STATS_MS).unref()
   setInterval(() => {
     const counts = backends.take()
-    if (counts.length > 0) void tell({ type: 'backends', counts })
+    if (counts.length > 0) void send({ type: 'backends', counts })
   }, STATS_MS).unref()
 }
 
 /** Resolves once sent, or if the primary has gone. */
-function tell(message: WorkerMessage): Promise<void> {
+function send(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.connected) process.send!(message, undefined, undefined, () => resolve())
     else resolve()

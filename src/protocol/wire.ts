@@ -2,6 +2,9 @@
 
 import type { PuzzleName } from './proof.ts'
 
+/** A nonce starts with its issue time: 41 bits, milliseconds since then (domain/nonce.ts). */
+export const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
+
 /** The answer of GET /challenge. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */

@@ -11,9 +11,9 @@ import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
   /** API keys of the file's `apiKeys`, whose secrets only their hashes tell. */
-  readonly keysAdded: readonly ApiKeyRecord[]
+  readonly keysImported: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
-  readonly keysMade: readonly ReturnType<typeof newKey>[]
+  readonly keysCreated: readonly ReturnType<typeof newKey>[]
   /** All that is to be written. */
   readonly records: readonly RecordChange[]
 }
@@ -43,22 +43,22 @@ export async function planApply(
   ]
   const storedKeys = await store.listApiKeys()
   const storedById = new Map(storedKeys.map(key => [key.id, key]))
-  const keysAdded = apiKeys
+  const keysImported = apiKeys
     .filter(key => isLater(key, storedById.get(key.id)))
     .map(key => ({ ...key, createdAt: key.createdAt || now }))
-  const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
+  const allKeys = new Map([...storedKeys, ...keysImported].map(key => [key.id, key]))
   const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
-  const keysMade = diff.neededKeys
+  const keysCreated = diff.neededKeys
     .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
     .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
   const records = [
     ...diff.changes.flatMap(({ action, before, after }) =>
       action === 'delete' ? deletion(after, storedKeys, now) : [{ site: after, expected: before }],
     ),
-    ...keysMade.map(({ record }) => ({ apiKey: record, expected: undefined })),
-    ...keysAdded.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
+    ...keysCreated.map(({ record }) => ({ apiKey: record, expected: undefined })),
+    ...keysImported.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
   ]
-  return { ...diff, problems, keysAdded, keysMade, records }
+  return { ...diff, problems, keysImported, keysCreated, records }
 }
 
 /** A key of the file is written if the store lacks it, or has an older copy. */
@@ -74,7 +74,7 @@ function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string
 }
 
 async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Promise<string[]> {
-  const created = changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
+  const created = changes.filter(({ action, isNewKey }) => action === 'create' && !isNewKey)
   const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
   return deleted.flatMap(site =>
     site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],

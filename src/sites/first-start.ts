@@ -29,7 +29,7 @@ const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
 /** The metrics of the primary process (metrics/totals.ts). */
 interface Gauged {
-  gauges: Record<string, number>
+  gauges: Partial<Record<string, number>>
 }
 
 /**
@@ -55,10 +55,10 @@ export async function prepareStart(
   const secrets = resolveSecrets(config)
   const store = createStore(config, {
     deadlineMs: DEADLINE_MS,
-    openMs: config.storeWaitMs,
-    onWaiting: (why, cause) => sayWaiting(why, cause),
+    openTimeoutMs: config.storeWaitMs,
+    onWaiting: (why, cause) => reportWaiting(why, cause),
   })
-  const sayWaiting = waitingLines(config, log, totals, () => store.description)
+  const reportWaiting = waitingReporter(config, log, totals, () => store.description)
   try {
     await store.open()
     totals.gauges = {}
@@ -104,7 +104,7 @@ function refuseLostSites(config: Config): void {
 }
 
 /** Returns a function that tells why the store does not answer: by a gauge at each call, and in the log every 5 s. */
-function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
+function waitingReporter(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
   return (why: string, cause: StoreCause) => {

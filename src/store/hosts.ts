@@ -1,5 +1,6 @@
 /** What hosts tell each other in their common Redis. Hosts that differ in it refuse what the others issue. */
 
+import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 
 export interface HostNote {
@@ -22,9 +23,6 @@ export interface HostNote {
   /** The puzzles that the host issues. A version without this list knows sha256 alone. */
   readonly puzzles?: readonly PuzzleName[]
 }
-
-/** A host refuses what another issues if their clocks differ by more. */
-const CLOCK_SKEW_MS = 5000
 
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
 

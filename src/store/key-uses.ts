@@ -1,4 +1,4 @@
-/** Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request costs a call. */
+/** Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request needs a call to the store. */
 
 import type { SiteStore } from './store.ts'
 
@@ -20,12 +20,12 @@ export class KeyUses {
   }
 
   /** A use that cannot be written is written with the next call. */
-  async write(): Promise<void> {
+  async flush(): Promise<void> {
     const uses = [...this.#uses]
     for (let start = 0; start < uses.length; start += USES_A_CALL) {
-      const some = uses.slice(start, start + USES_A_CALL)
-      await this.#store.noteUses(new Map(some))
-      for (const [keyId, atMs] of some) if (this.#uses.get(keyId) === atMs) this.#uses.delete(keyId)
+      const batch = uses.slice(start, start + USES_A_CALL)
+      await this.#store.noteUses(new Map(batch))
+      for (const [keyId, atMs] of batch) if (this.#uses.get(keyId) === atMs) this.#uses.delete(keyId)
     }
   }
 }

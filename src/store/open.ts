@@ -8,14 +8,14 @@ import { socketTarget } from '../config/redis.ts'
 import type { BridgeOptions } from './client/bridge.ts'
 import { connect } from './client/connection.ts'
 import { untilUsable } from './client/inspection.ts'
-import { StoreClient, sitesOver } from './client/store.ts'
+import { StoreClient, sitesOver } from './client/store-client.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
   /** `open` gives up after this time; the default is OPEN_MS. */
-  readonly openMs?: number
+  readonly openTimeoutMs?: number
   readonly bridge?: BridgeOptions | undefined
 }
 
@@ -31,7 +31,7 @@ const SERVICE_MS = 2000
 
 /** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws StoreSetupError */
 export function createStore(config: StoreConfig, options: OpenOptions): StoreClient {
-  return new StoreClient({ ...locationOf(config), openMs: OPEN_MS, ...options })
+  return new StoreClient({ ...locationOf(config), openTimeoutMs: OPEN_MS, ...options })
 }
 
 function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
@@ -49,7 +49,7 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   const connection = connect(target, COMMAND_MS)
   const sites = sitesOver(connection, locationOf(config))
   try {
-    await untilUsable(connection, { target, openMs: OPEN_MS }, () => sites.changesSince(undefined))
+    await untilUsable(connection, { target, openTimeoutMs: OPEN_MS }, () => sites.changesSince(undefined))
   } catch (error) {
     connection.close()
     throw error

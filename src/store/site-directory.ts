@@ -1,5 +1,5 @@
 /**
- * A cache of sites and API keys, in each worker and in the primary process (process/site-keeper.ts). Copies stay in use while the
+ * A cache of sites and API keys, in each worker and in the primary process (process/site-memory.ts). Copies stay in use while the
  * store is away, or has lost them.
  */
 
@@ -78,9 +78,9 @@ export class SiteDirectory {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
 
-  adopt({ sites, apiKeys }: CachedRecords): void {
-    for (const site of sites) this.sites.adopt(site.siteKey, compileSite(site))
-    for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
+  remember({ sites, apiKeys }: CachedRecords): void {
+    for (const site of sites) this.sites.remember(site.siteKey, compileSite(site))
+    for (const apiKey of apiKeys) this.apiKeys.remember(apiKey.id, apiKey)
   }
 
   /** Reads what changed; at first, everything. */
@@ -179,8 +179,8 @@ export class RecordCache<Thing> {
     return this.#cached.get(key) ?? (isRead ? null : undefined)
   }
 
-  /** Caches a record that another cache had. */
-  adopt(key: string, thing: Thing): void {
+  /** Caches a record that another process had, even if the store has lost it. */
+  remember(key: string, thing: Thing): void {
     this.#unasked.delete(key)
     this.#keep(key, thing)
   }

@@ -1,63 +1,57 @@
 /** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
-import type { StoreClient } from './client/store.ts'
+import { CLOCK_SKEW_MS, CLOCK_WARNING_SECONDS } from '../domain/clock.ts'
+import type { StoreClient } from './client/store-client.ts'
 import type { StoreStatus } from './store.ts'
 
-/** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
-const APART_SECONDS = [1, 5] as const
+/** The operator is warned above each of these differences between the clocks. */
+const WARNING_SECONDS = [CLOCK_WARNING_SECONDS, CLOCK_SKEW_MS / 1000]
 
-type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
+type Report = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
 export class StoreWatch {
   readonly #store: Pick<StoreClient, 'status'>
-  readonly #tell: Tell
-  #last: StoreStatus | undefined
+  readonly #report: Report
+  /** undefined until the store has answered. */
+  last: StoreStatus | undefined
 
-  constructor(store: Pick<StoreClient, 'status'>, tell: Tell) {
+  constructor(store: Pick<StoreClient, 'status'>, report: Report) {
     this.#store = store
-    this.#tell = tell
+    this.#report = report
   }
 
-  get clockAheadSeconds(): number {
-    return this.#last?.clockAheadSeconds ?? 0
-  }
-
-  get evictedKeys(): number {
-    return this.#last?.evictedKeys ?? 0
-  }
-
-  /** Call once a minute, and whenever the store may have lost its memory. */
+  /** Call once a minute, and whenever the store may have lost its memory. Rejects if the store does not answer. */
   async check(): Promise<void> {
     const status = await this.#store.status()
-    const last = this.#last
-    this.#last = status
-    this.#tellOfClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
-    if (last !== undefined) this.#tellOfEviction(status, last)
+    const last = this.last
+    this.last = status
+    this.#reportOnClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
+    if (last !== undefined) this.#reportOnEviction(status, last)
   }
 
-  #tellOfClock(aheadSeconds: number, before: number): void {
-    const levelOf = (seconds: number) => APART_SECONDS.filter(apart => Math.abs(seconds) > apart).length
-    const level = levelOf(aheadSeconds)
-    if (level === levelOf(before)) return
-    if (level > 0)
-      this.#tell(
+  #reportOnClock(aheadSeconds: number, before: number): void {
+    const severityOf = (seconds: number) => WARNING_SECONDS.filter(limit => Math.abs(seconds) > limit).length
+    const severity = severityOf(aheadSeconds)
+    if (severity === severityOf(before)) return
+    if (severity > 0)
+      this.#report(
         'warn',
         { aheadSeconds },
         'the clocks of this host and of the store are apart: from 5 s on, hosts refuse what others issued; keep both by NTP',
       )
-    else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
+    else this.#report('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
   /** Warns of what has changed since the last check; sites/first-start.ts warns at the start. */
-  #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
+  #reportOnEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
-      this.#tell(
+      this.#report(
         'error',
         { evictedKeys: evictedKeys - last.evictedKeys, policy: evictsBy },
         'Redis has evicted keys, so what was issued before is refused: raise maxmemory, and set maxmemory-policy noeviction',
       )
     else if (evictsBy !== undefined && evictsBy !== last.evictsBy)
-      this.#tell(
+      this.#report(
         'warn',
         { policy: evictsBy },
         'Redis may evict keys: set maxmemory-policy noeviction, or what was issued before is refused with each eviction',

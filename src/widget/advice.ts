@@ -53,7 +53,7 @@ export function adviseOnLostSend(element: Element): void {
   warnOnce('send-lost', 'the form was replaced while Send waited, so it is not sent', element)
 }
 
-export function tellFailure(element: Element, { code, message, text }: PowGateError): void {
+export function logFailure(element: Element, { code, message, text }: PowGateError): void {
   const isTestKey = code === 'site-unknown' && /^site_Test/.test(element.getAttribute('site-key') ?? '')
   const hint = isTestKey ? ' This is a test key: start the service with POWGATE_TEST_KEYS=on.' : ''
   // These two say something of a visitor or a device, not of the page or the service.

@@ -1,8 +1,8 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
-import { adviseOnPlace, tellFailure } from './advice.ts'
+import { adviseOnPlace, logFailure } from './advice.ts'
 import { bare, internalsOf } from './dom.ts'
-import { obtainToken, type Passed } from './flow.ts'
+import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
@@ -94,11 +94,11 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   get token(): string | null {
     this.#held.expireIfDue()
-    return this.#held.passed?.token ?? null
+    return this.#held.result?.token ?? null
   }
 
   get expiresAt(): number | null {
-    return this.#held.passed?.expiresAt ?? null
+    return this.#held.result?.expiresAt ?? null
   }
 
   get error(): PowGateError | null {
@@ -115,7 +115,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   execute(): Promise<string> {
     this.#held.expireIfDue()
-    if (this.#held.passed !== undefined) return Promise.resolve(this.#held.passed.token)
+    if (this.#held.result !== undefined) return Promise.resolve(this.#held.result.token)
     return this.#verification?.promise ?? this.#verify()
   }
 
@@ -275,9 +275,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       throwIfAborted(signal)
       this.#error = undefined
       this.#words.reset()
-      if (this.#held.passed === undefined) this.#enter('working')
+      if (this.#held.result === undefined) this.#enter('working')
       this.#view.progress(0)
-      const passed = await obtainToken({
+      const result = await obtainToken({
         ...settingsOf(this),
         signal,
         frameParent: this.shadowRoot!,
@@ -291,8 +291,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       })
       throwIfAborted(signal)
       this.#verification = undefined
-      this.#pass(passed)
-      return passed.token
+      this.#pass(result)
+      return result.token
     } catch (error) {
       if (verification.isMoved && this.#verification === verification) {
         Object.assign(verification, { controller: new AbortController(), isMoved: false })
@@ -306,10 +306,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
   }
 
-  #pass(passed: Passed): void {
-    this.#held.hold(passed)
+  #pass(result: FlowResult): void {
+    this.#held.hold(result)
     this.#enter('verified')
-    const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = passed
+    const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = result
     const { solver, threads, tries } = solved
     this.#dispatch('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
   }
@@ -326,9 +326,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   #fail(error: PowGateError): void {
     this.#error = error
-    tellFailure(this, error)
+    logFailure(this, error)
     // The old token is still valid after a failed renewal.
-    if (this.#held.passed === undefined) this.#enter('failed')
+    if (this.#held.result === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#dispatch('failed', { code, message, status })
   }
@@ -375,7 +375,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const complaint = error?.text ?? (waitsForClick ? 'press' : 'required')
     const advice = complaint === 'setup' ? `. ${words.text('tell')}` : ''
     const complaintText = words.text(complaint).replace('{b}', words.text('start')) + advice
-    this.#form.setToken(this.#held.passed?.token, complaintText, this.#isDisabled)
+    this.#form.setToken(this.#held.result?.token, complaintText, this.#isDisabled)
   }
 
   #dispatch<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {

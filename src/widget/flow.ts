@@ -1,9 +1,9 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import type { Challenge } from '../protocol/wire.ts'
+import { type Challenge, EPOCH_2024_MS } from '../protocol/wire.ts'
 import { nowMs, sleep } from './dom.ts'
-import { type ModeSettings, openWorkplace, searchOnGpu } from './modes.ts'
+import { type ModeSettings, openSession, searchOnGpu } from './modes.ts'
 import {
   type CallSettings,
   getChallenge,
@@ -13,16 +13,16 @@ import {
   withRetries,
 } from './service.ts'
 import { environmentFlags } from './signals.ts'
-import type { Workplace } from './solver/job.ts'
+import type { Solved, SolverSession, Task } from './solver/job.ts'
 
-/** Challenges in one verification. A device that solves none of them has computed for 7.5 minutes or longer. */
+/** Challenges in one verification. With the default lifetime of 2 minutes, the widget gives up after 7.5 minutes or more. */
 const ROUNDS_MAX = 4
 
-/** The code for a challenge that a slow device gives up before it expires. */
-const OUTLIVED = 'outlived'
+/** Error code: the device could not solve the challenge while it was worth it. */
+const TOO_SLOW = 'outlived'
 
-/** A fresh challenge may help, or for `solver` another mode. */
-const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
+/** Errors after which another round may succeed: with a fresh challenge, or after `solver` in another mode. */
+const RETRIED_CODES = [TOO_SLOW, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 type FlowSettings = CallSettings &
   ModeSettings & {
@@ -32,7 +32,7 @@ type FlowSettings = CallSettings &
     readonly onHashing: (isHashing: boolean) => void
   }
 
-export type Passed = Awaited<ReturnType<typeof oneRound>>
+export type FlowResult = Awaited<ReturnType<typeof oneRound>>
 
 /** The contract requires the field: SHA-256 of nothing, because the widget makes no fingerprint. */
 const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -41,10 +41,10 @@ const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b
 const ASSETS_SECONDS_MAX = 20
 
 /** @throws PowGateError */
-export async function obtainToken(settings: FlowSettings): Promise<Passed> {
+export async function obtainToken(settings: FlowSettings): Promise<FlowResult> {
   /** Hashes of all rounds, each divided by what its challenge takes on average. */
   let work = 0
-  for (let round = 1; ; ) {
+  for (let round = 1; ; round++) {
     const workBefore = work
     try {
       return await oneRound(settings, workOfRound => {
@@ -54,9 +54,9 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
     } catch (error) {
       if (!(error instanceof PowGateError)) throw error
       const { code, message, status } = error
-      if (!AGAIN_CODES.includes(code)) throw error
-      const text = code === 'expired-nonce' || code === OUTLIVED ? 'expired' : 'unavailable'
-      if (round++ === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
+      if (!RETRIED_CODES.includes(code)) throw error
+      const text = code === 'expired-nonce' || code === TOO_SLOW ? 'expired' : 'unavailable'
+      if (round === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
     }
   }
 }
@@ -110,23 +110,19 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
   }
 }
 
-/** Gets a challenge and solves it. However this ends, workers and frame are closed, and the queue is left. */
+/** Gets a challenge and solves it. However this ends, the solver is closed, and the queue is left. */
 async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
   const leaveQueue = await enterQueue(settings.signal)
-  // Workers start while the challenge is on its way.
-  let opening = openWorkplace(settings, lastPuzzle)
-  opening.catch(() => {}) // openFor tries again
-  const ended = new AbortController()
-  const { signal } = ended
+  /** Aborts at the end of the round, of whatever kind. All that belongs to the round stops by this signal. */
+  const round = new AbortController()
+  const { signal } = round
   const end = () => {
-    ended.abort()
+    round.abort()
     leaveQueue()
-    opening.then(workplace => workplace.close()).catch(() => {})
   }
   settings.signal.addEventListener('abort', end)
   let isWaiting = false
-  /** Settings of the steps that may wait: for the challenge, and for the solver's files. */
-  const patient: FlowSettings = {
+  const ofRound: FlowSettings = {
     ...settings,
     signal,
     onWait: (reason, ms) => {
@@ -136,63 +132,85 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     },
   }
   try {
-    const challenge = await getChallenge(patient)
-    const { difficulty, algorithm } = challenge
-    const outlived = sleep(usableMs(challenge))
+    // Workers start while the challenge is on its way.
+    const early = openSolver(ofRound, lastPuzzle)
+    early.catch(() => {}) // openFor tries again
+    const challenge = await getChallenge(ofRound)
+    const deadline = sleep(usableMs(challenge))
     const beganMs = nowMs()
-    lastPuzzle = algorithm
-    opening = openFor(patient, algorithm, opening)
-    const late = failAfterLoading(() => !isWaiting, signal)
-    const workplace = await untilAborted(Promise.race([opening, late]), signal)
-    let gpuTries = 0
-    const gpuCounter = searchOnGpu(settings, challenge, tries => {
-      gpuTries = tries
-      return !signal.aborted
-    })
-    const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** difficulty)
-    const giveUp = () => {
-      throw new PowGateError(OUTLIVED, 'expired', 'the device is too slow')
-    }
-    settings.onHashing(true)
-    try {
-      const solving = workplace.solve(challenge, onTries, gpuCounter)
-      const solved = await untilAborted(Promise.race([solving, outlived.then(giveUp)]), signal)
-      solved.tries += gpuTries
-      return { challenge, solved, mode: workplace.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
-    } catch (error) {
-      if (error instanceof PowGateError) throw error
-      throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
-    } finally {
-      settings.onHashing(false)
-    }
+    lastPuzzle = challenge.algorithm
+    const opening = openFor(ofRound, challenge.algorithm, early)
+    const loadTimeout = rejectAfterLoadingSeconds(() => !isWaiting, signal)
+    const solver = await untilAborted(Promise.race([opening, loadTimeout]), signal)
+    const solved = await solve(ofRound, solver, challenge, deadline, onWork)
+    return { challenge, solved, mode: solver.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
   } finally {
     settings.signal.removeEventListener('abort', end)
     end()
   }
 }
 
-/** Opens a new workplace if the first one failed or is for another puzzle, and again if the files are refused for a while. */
+/** @param deadline resolves when the challenge is not worth solving any more */
+async function solve(
+  settings: FlowSettings,
+  solver: SolverSession,
+  challenge: Task,
+  deadline: Promise<unknown>,
+  onWork: (work: number) => void,
+): Promise<Solved> {
+  const { signal, onHashing } = settings
+  let gpuTries = 0
+  const gpuCounter = searchOnGpu(settings, challenge, tries => {
+    gpuTries = tries
+    return !signal.aborted
+  })
+  const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** challenge.difficulty)
+  const giveUp = () => {
+    throw new PowGateError(TOO_SLOW, 'expired', 'the device is too slow')
+  }
+  onHashing(true)
+  try {
+    const solving = solver.solve(challenge, onTries, gpuCounter)
+    const solved = await untilAborted(Promise.race([solving, deadline.then(giveUp)]), signal)
+    solved.tries += gpuTries
+    return solved
+  } catch (error) {
+    if (error instanceof PowGateError) throw error
+    throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
+  } finally {
+    onHashing(false)
+  }
+}
+
+/** Opens a solver that is closed at the end of the round. */
+async function openSolver(settings: FlowSettings, puzzle: PuzzleName): Promise<SolverSession> {
+  const solver = await openSession(settings, puzzle)
+  if (settings.signal.aborted) solver.close()
+  else settings.signal.addEventListener('abort', solver.close)
+  return solver
+}
+
+/** Opens another solver if the early one failed or is for another puzzle, and again if its files are refused for a while. */
 async function openFor(
   settings: FlowSettings,
   puzzle: PuzzleName,
-  opening: Promise<Workplace>,
-): Promise<Workplace> {
-  const opened = await opening.catch(() => undefined)
+  early: Promise<SolverSession>,
+): Promise<SolverSession> {
+  const opened = await early.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
   return withRetries(settings, () =>
-    openWorkplace(settings, puzzle).then(
+    openSolver(settings, puzzle).then(
       answer => ({ answer }),
       error => ({ error: notLoaded(error), reason: 'network' as const }),
     ),
   )
 }
 
-const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
-
 /**
- * A challenge is worth solving for 95 % of its life less 1.5 s, because /verify takes time too. Its life counts from the issue
- * time, with which a nonce starts in 41 bits, and not by the visitor's clock. The service's longest is 10 minutes.
+ * A challenge is worth solving for 95 % of its lifetime less 1.5 s, because /verify takes time too. Issue time and end are both by
+ * the service's clock, as the visitor's may be wrong. 11 digits of the nonce are 44 bits, of which the first 41 are the issue time:
+ * `/ 8` drops the others. No lifetime exceeds 10 minutes.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
@@ -201,7 +219,7 @@ function usableMs({ nonce, expiresAt }: Challenge): number {
 }
 
 /** Counts only seconds in which the page runs and loads: a phone that slept meanwhile has loaded nothing. */
-function failAfterLoading(isLoading: () => boolean, signal: AbortSignal): Promise<never> {
+function rejectAfterLoadingSeconds(isLoading: () => boolean, signal: AbortSignal): Promise<never> {
   let secondsLeft = ASSETS_SECONDS_MAX
   return new Promise((_, reject) => {
     const timer = setInterval(() => {

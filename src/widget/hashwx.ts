@@ -1,5 +1,5 @@
 /**
- * Entry of a worker for HashWX, and of the frame that starts such workers. It solves SHA-256 too, because a page that hosts this file
+ * Entry of a worker for HashWX. The frame loads the same file, which then starts such workers. It solves SHA-256 too, because a page that hosts this file
  * itself (attribute `worker-src`) starts it before the challenge says which puzzle it is.
  */
 
@@ -7,7 +7,7 @@ import type { MachineExports } from '../protocol/hashwx-machine.ts'
 import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx-solver.ts'
 import type { PrepareOrder } from './solver/job.ts'
 import { type ChosenSolver, chooseSolver } from './solver/solvers.ts'
-import { runWorker } from './solver/worker-loop.ts'
+import { runSolver } from './solver/worker-loop.ts'
 
 declare const importScripts: (url: string) => void
 /** Set by hashwx-script.js. */
@@ -25,4 +25,4 @@ function choose({ kernel, puzzle, script }: PrepareOrder): ChosenSolver {
   return { solver: hashwxScriptSolver(powgateHashwx), kind: 'script' }
 }
 
-runWorker(true, choose, HASHWX_STRIDE)
+runSolver({ hasHashwx: true, choose, stride: HASHWX_STRIDE })

@@ -1,8 +1,8 @@
 /** Holds a token until it expires, and tells when to fetch the next one. */
 
-import type { Passed } from './flow.ts'
+import type { FlowResult } from './flow.ts'
 
-/** Shares of a token's life. */
+/** When a token is renewed, and when it counts as expired, as shares of its lifetime. */
 const RENEW_AT = 0.8
 const EXPIRE_AT = 0.97
 /** The shortest wait, for tokens that live briefly. */
@@ -15,7 +15,7 @@ interface Hooks {
 
 export class HeldToken {
   readonly #hooks: Hooks
-  #passed: Passed | undefined
+  #result: FlowResult | undefined
   #renewsAtMs = 0
   #expiresAtMs = 0
   #timers: ReturnType<typeof setTimeout>[] = []
@@ -25,27 +25,28 @@ export class HeldToken {
   }
 
   /** May have expired while timers stood still: call `expireIfDue` before you give its token to the page. */
-  get passed(): Passed | undefined {
-    return this.#passed
+  get result(): FlowResult | undefined {
+    return this.#result
   }
 
   get isRenewalDue(): boolean {
-    return this.#passed !== undefined && Date.now() >= this.#renewsAtMs
+    return this.#result !== undefined && Date.now() >= this.#renewsAtMs
   }
 
-  hold(passed: Passed): void {
+  hold(result: FlowResult): void {
     this.drop()
-    const renewInMs = Math.max(RENEW_MS_MIN, passed.lifetimeMs * RENEW_AT)
-    const expireInMs = passed.lifetimeMs * EXPIRE_AT
-    this.#passed = passed
+    const renewInMs = Math.max(RENEW_MS_MIN, result.lifetimeMs * RENEW_AT)
+    const expireInMs = result.lifetimeMs * EXPIRE_AT
+    this.#result = result
     this.#renewsAtMs = Date.now() + renewInMs
     this.#expiresAtMs = Date.now() + expireInMs
     this.resume()
   }
 
+  /** Starts the timers again, and expires the token first if its time is over. */
   resume(): void {
     this.expireIfDue()
-    if (this.#passed === undefined) return
+    if (this.#result === undefined) return
     const nowMs = Date.now()
     this.pause()
     this.#timers = [
@@ -60,13 +61,13 @@ export class HeldToken {
   }
 
   drop(): void {
-    this.#passed = undefined
+    this.#result = undefined
     this.pause()
   }
 
   /** Checks the clock, because timers stand still while the machine sleeps. */
   expireIfDue(): void {
-    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
+    if (this.#result !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
   }
 
   #expire(): void {

@@ -12,7 +12,7 @@ import type { PuzzleName } from '../protocol/proof.ts'
 import { bare, sleep, takeOut, timeoutSignal } from './dom.ts'
 import { pinnedScript, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
+import type { Mode, Puzzle, SolvePage, SolverSession, Task } from './solver/job.ts'
 import {
   FILE_MS_MAX,
   fetchKernel,
@@ -41,7 +41,7 @@ const FILES = {
   },
 } as const
 
-type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<Workplace>
+type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<SolverSession>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
@@ -90,7 +90,7 @@ function workerUrl(workerSrc: string): string {
 const refused = new Set<Mode>()
 
 /** Tries the modes in turn. @throws the error of `page`, the last one: its script does not load */
-export async function openWorkplace(settings: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
+export async function openSession(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   for (const mode of modesFor(settings)) {
     try {
       return await OPENERS[mode](settings, puzzle)
@@ -149,7 +149,7 @@ async function openPool(
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
   onClose = () => {},
-): Promise<Workplace> {
+): Promise<SolverSession> {
   // This script has no integrity value. If the page pins this build, it runs only in the frame, with the service's rights alone.
   const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
   const pool = new WorkerPool(start, kernel, { puzzle, script })
@@ -203,7 +203,7 @@ function trusted(url: string): string {
   return policy === undefined ? url : policy.createScriptURL(url)
 }
 
-async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
+async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   // If the browser has workers, it was a policy that refused the other modes, and compiling would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)

@@ -1,7 +1,7 @@
 /** A store process' server in this process, and its clients. */
 
 import { socketTarget } from '../../src/config/redis.ts'
-import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
+import { StoreClient, type StoreClientOptions } from '../../src/store/client/store-client.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import { type ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 
@@ -14,7 +14,7 @@ export async function openEmbedded(
   dataDir: string,
   options: Partial<StoreClientOptions> = {},
 ): Promise<StoreClient> {
-  const usual = { keyPrefix: '', clusterShards: 1, deadlineMs: 5000, openMs: 60_000 }
+  const usual = { keyPrefix: '', clusterShards: 1, deadlineMs: 5000, openTimeoutMs: 60_000 }
   const store = new StoreClient({ target: socketTarget(socketPath(dataDir)), ...usual, ...options })
   await store.open()
   return store

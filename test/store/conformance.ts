@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { StoreClient } from '../../src/store/client/store.ts'
+import type { StoreClient } from '../../src/store/client/store-client.ts'
 import type { RedemptionRequest } from '../../src/store/store.ts'
 import {
   challengeOn,

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerMeter, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
-import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
+import { StoreClient, type StoreClientOptions } from '../../src/store/client/store-client.ts'
 import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
   ChallengeAdmission,
@@ -29,7 +29,7 @@ export async function openRedis(
   options: Partial<StoreClientOptions> = {},
 ): Promise<StoreClient> {
   // Long enough for a busy machine. Tests about deadlines give their own.
-  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 5000, openMs: 60_000 }
+  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 5000, openTimeoutMs: 60_000 }
   const store = new StoreClient({ target: parseRedisUrl(url)!, ...usual, ...options })
   await store.open()
   return store

@@ -19,11 +19,11 @@ test('what is noted is written once, the latest time of each key', async _t => {
   const uses = new KeyUses({ noteUses })
   for (let count = 0; count < 1000; count++) uses.note('key00001', 1000 + count)
   assert.deepEqual(await store.readUses(['key00001']), new Map())
-  await uses.write()
+  await uses.flush()
   uses.note('key00002', 3000)
-  await uses.write()
+  await uses.flush()
   assert.deepEqual(await store.readUses(['key00001', 'key00002']), mapOf({ key00001: 1999, key00002: 3000 }))
-  await uses.write()
+  await uses.flush()
   assert.deepEqual(writes, [['key00001'], ['key00002']], 'nothing is left, so nothing is written')
   await store.close()
 })
@@ -34,12 +34,12 @@ test('what could not be written is written when the store is back; a later use m
   const uses = new KeyUses(store)
   await redis.kill()
   uses.note('key00001', 1000)
-  await assert.rejects(uses.write())
+  await assert.rejects(uses.flush())
   await redis.boot()
   uses.note('key00001', 2000)
   uses.note('key00002', 1500)
   await eventually(60_000, 'Redis is back', () =>
-    uses.write().then(
+    uses.flush().then(
       () => true,
       () => false,
     ),
@@ -58,8 +58,8 @@ test('a use while an earlier one is being written is written too', async () => {
     },
   })
   uses.note('key00001', 1000)
-  await uses.write()
-  await uses.write()
+  await uses.flush()
+  await uses.flush()
   assert.deepEqual(written, [1000, 2000])
 })
 
@@ -74,7 +74,7 @@ test('more keys than can be remembered: those that are known go on, in calls of 
   })
   for (let key = 0; key < 100_005; key++) uses.note(`key${key}`, 1)
   uses.note('key7', 2)
-  await uses.write()
+  await uses.flush()
   assert.deepEqual([noted.size, noted.get('key7'), noted.has('key100004')], [100_000, 2, false])
   assert.deepEqual([...sizes], [1000])
 })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { causeOf } from '../../src/store/client/inspection.ts'
-import { StoreClient } from '../../src/store/client/store.ts'
+import { StoreClient } from '../../src/store/client/store-client.ts'
 import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
 import { storeErrorText } from '../../src/words/system-error.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -27,10 +27,17 @@ import {
 
 type Settings = Record<string, string>
 
-function storeFor(settings: Settings, openMs = 60_000, listener: StoreListener = {}): StoreClient {
+function storeFor(settings: Settings, openTimeoutMs = 60_000, listener: StoreListener = {}): StoreClient {
   const config = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards } = config
-  return new StoreClient({ target: redis!, keyPrefix, clusterShards, deadlineMs: 5000, openMs, ...listener })
+  return new StoreClient({
+    target: redis!,
+    keyPrefix,
+    clusterShards,
+    deadlineMs: 5000,
+    openTimeoutMs,
+    ...listener,
+  })
 }
 
 async function withStore(settings: Settings, use: (store: StoreClient) => unknown, listener?: StoreListener) {
@@ -161,8 +168,8 @@ describe('one server over TLS, a restricted user', () => {
 
   /** ioredis itself listens to one error of a socket; the second of these would end the process, and this test. */
   test('connections that are closed during their handshake end nothing else', async () => {
-    const openAndClose = async (openMs: number) => {
-      const store = storeFor(unknown(), openMs)
+    const openAndClose = async (openTimeoutMs: number) => {
+      const store = storeFor(unknown(), openTimeoutMs)
       await assert.rejects(store.open(), StoreSetupError)
       await store.close()
     }

@@ -54,36 +54,36 @@ const percentiles = (key: MetricKey, where = '') => ({
 })
 
 const REFUSED = 'outcome!~"ok|failed"'
-const BACKENDS = 'endpoint=~"verify-token|siteverify"'
-const SERVICE = 'process=~"primary|worker-.*"'
+const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
+const WHERE_NOT_STORE = 'process=~"primary|worker-.*"'
 const PER_SECOND = lines('reqps')
-const COUNT = lines('short')
+const COUNT_LINES = lines('short')
 const SECONDS = lines('s')
 const BYTES = lines('bytes')
-const SHARE = { max: 1 }
+const UP_TO_1 = { max: 1 }
 
 const challenges = rate('requests', 'endpoint="challenge",status="200"')
 const verified = rate('requests', 'endpoint="verify",status="200"')
 const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
 const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
-const redeemed = rate('requests', `${BACKENDS},status="200",outcome="ok"`)
+const redeemed = rate('requests', `${WHERE_BACKEND},status="200",outcome="ok"`)
 
 /** Descriptions of panels for which a metric's help says too little. */
 const TEXTS = {
   endedOrHung: "Within the dashboard's range; rolling restarts are not counted.",
   redeemedShare: 'Share of the calls of backends that redeemed a token.',
-  bits: 'Bits of issued challenges; each one doubles the work. The highest is that of the costliest 1 %.',
+  bits: 'Bits of issued challenges; each one doubles the work. Of a hundred challenges, one costs p99 or more.',
   scoreAndTime:
     'A score of 1 is a person, 0 a bot. Where a site has a target solve time, 95 % of the solutions at its base difficulty should come within it.',
   timesLost:
-    'Up: 1 if all of it answers every worker. Each worker counts its own outages and the new epochs that it saw.',
+    'up: 1 if every shard of the store answers every worker. Each worker counts its own outages and the new epochs that it saw.',
   lostOrDiffering:
-    'Workers serve lost sites from memory; a new worker refuses them. Hosts that differ refuse what the others issue. Both must be 0.',
+    'Workers serve lost sites from memory; after a restart they refuse them. Hosts that differ refuse what the others issue. Both must be 0.',
   evictions: 'Each eviction refuses what was issued before. It must be 0.',
   clocks:
     "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
-  ages: 'Since the primary started, and since a start or a SIGHUP last took effect.',
-  signingKeys: 'Of each host; they are to be the same but while a secret is rotated.',
+  ages: 'Time since the primary process started, and since the settings were last read (start or SIGHUP).',
+  signingKeys: 'The signing key of each host. All must be equal, except while a secret is rotated.',
 }
 
 type Panel = ReturnType<typeof panel>
@@ -122,9 +122,9 @@ const TRAFFIC = [
     refused: rate('requests', REFUSED),
   }),
   panel(12, 'Verifications', 'requests', STACKED, { passed, failed }),
-  panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', SHARE), {
-    succeed: `${rate('requests', `${BACKENDS},outcome="ok"`)} / ${rate('requests', BACKENDS)}`,
-    '{{site}}': `${rate('siteRequests', `${BACKENDS},outcome="ok"`, 'site')} / ${rate('siteRequests', BACKENDS, 'site')}`,
+  panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', UP_TO_1), {
+    succeed: `${rate('requests', `${WHERE_BACKEND},outcome="ok"`)} / ${rate('requests', WHERE_BACKEND)}`,
+    '{{site}}': `${rate('siteRequests', `${WHERE_BACKEND},outcome="ok"`, 'site')} / ${rate('siteRequests', WHERE_BACKEND, 'site')}`,
   }),
 ]
 
@@ -154,9 +154,9 @@ const REASONS = [
 const SCORES = [
   panel(20, 'Difficulty', 'bits', lines('short', { min: 16 }), {
     '{{puzzle}} mean': mean('difficulty', 'puzzle'),
-    '{{puzzle}} highest': quantile(0.99, 'difficulty', '', 'puzzle, le'),
+    '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle, le'),
   }),
-  panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', SHARE), {
+  panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', UP_TO_1), {
     mean: mean('scores'),
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
@@ -175,21 +175,21 @@ const LATENCY = Object.entries(LATENCY_IDS).map(([name, id]) => {
 
 const STORE = [
   panel(28, 'Call latency', 'storeSeconds', SECONDS, percentiles('storeSeconds')),
-  panel(29, 'Operations per call', 'storeBatch', COUNT, {
+  panel(29, 'Operations per call', 'storeBatch', COUNT_LINES, {
     mean: mean('storeBatch'),
     p99: quantile(0.99, 'storeBatch'),
   }),
-  panel(30, 'Times that a worker lost the store', 'timesLost', COUNT, {
+  panel(30, 'Times that a worker lost the store', 'timesLost', COUNT_LINES, {
     'up {{instance}}': `min by (instance) (${seriesOf('storeUp')})`,
     'workers without it, {{cause}}': sum(seriesOf('storeDown'), 'cause'),
     'lost {{instance}}': increase('storeOutages', '', 'instance'),
     'new epochs {{instance}}': increase('storeEpochs', '', 'instance'),
   }),
-  panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', COUNT, {
+  panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', COUNT_LINES, {
     'lost, {{instance}}': seriesOf('sitesLost'),
     'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
-  panel(52, 'Evicted keys', 'evictions', COUNT, { '{{instance}}': maxPerHost('evictedKeys') }),
+  panel(52, 'Evicted keys', 'evictions', COUNT_LINES, { '{{instance}}': maxPerHost('evictedKeys') }),
   panel(49, 'Clock', 'clocks', SECONDS, { '{{instance}}': maxPerHost('clockOffset') }),
 ]
 
@@ -198,29 +198,29 @@ const LOAD = [
     '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"'),
   }),
   panel(33, 'Resident memory', 'residentBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('residentBytes', SERVICE),
+    '{{instance}} {{process}}': seriesOf('residentBytes', WHERE_NOT_STORE),
   }),
   panel(34, 'JavaScript heap in use', 'heapBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('heapBytes', SERVICE),
+    '{{instance}} {{process}}': seriesOf('heapBytes', WHERE_NOT_STORE),
   }),
 ]
 
 const FAULTS = [
-  panel(35, 'Requests under way', 'inFlight', COUNT, {
+  panel(35, 'Requests in flight', 'inFlight', COUNT_LINES, {
     '{{instance}}': sum(seriesOf('inFlight'), 'instance'),
   }),
   panel(36, 'Faults, clients gone', 'faults', PER_SECOND, {
     faults: rate('faults'),
     'clients gone': rate('aborted'),
   }),
-  panel(37, 'Workers replaced', 'restarts', COUNT, { '{{cause}}': increase('restarts', '', 'cause') }),
-  panel(60, 'Log lines lost', 'logLinesLost', COUNT, {
+  panel(37, 'Workers replaced', 'restarts', COUNT_LINES, { '{{cause}}': increase('restarts', '', 'cause') }),
+  panel(60, 'Log lines lost', 'logLinesLost', COUNT_LINES, {
     '{{instance}}': increase('logLinesLost', '', 'instance'),
   }),
 ]
 
 const CONNECTIONS = [
-  panel(40, 'Connections', 'connections', COUNT, {
+  panel(40, 'Connections', 'connections', COUNT_LINES, {
     '{{instance}} worker {{worker}}': seriesOf('connections'),
     '{{instance}}: a worker takes': maxPerHost('connectionsMax'),
   }),
@@ -228,17 +228,17 @@ const CONNECTIONS = [
     '{{instance}}': rate('connectionsRefused', '', 'instance'),
   }),
   panel(43, 'Open files', 'openFiles', lines('percentunit'), {
-    '{{instance}} {{process}}': `${seriesOf('openFiles', SERVICE)} / ${seriesOf('openFilesMax', SERVICE)}`,
+    '{{instance}} {{process}}': `${seriesOf('openFiles', WHERE_NOT_STORE)} / ${seriesOf('openFilesMax', WHERE_NOT_STORE)}`,
   }),
 ]
 
 const PROCESSES = [
-  panel(44, 'Processor time', 'cpu', COUNT, { '{{instance}}': rate('cpu', '', 'instance') }),
+  panel(44, 'Processor time', 'cpu', COUNT_LINES, { '{{instance}}': rate('cpu', '', 'instance') }),
   panel(45, 'Age of the processes and of the settings', 'ages', SECONDS, {
     '{{instance}} started': `time() - ${seriesOf('startedAt')}`,
     '{{instance}} settings': `time() - ${seriesOf('reloadedAt')}`,
   }),
-  panel(46, 'Last SIGHUP', 'reloadDone', COUNT, { '{{instance}}': seriesOf('reloadDone') }),
+  panel(46, 'Last SIGHUP', 'reloadDone', COUNT_LINES, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
 const BUILDS = [
@@ -253,7 +253,7 @@ const BUILDS = [
 const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
   [1000, 'Health', [4, HEALTH]],
   [1001, 'Traffic', [8, TRAFFIC]],
-  [1002, 'Why not', [8, REFUSALS], [8, REASONS]],
+  [1002, 'Refusals and failures', [8, REFUSALS], [8, REASONS]],
   [1003, 'Difficulty and scores', [8, SCORES]],
   [1004, 'Latency', [8, LATENCY]],
   [1005, 'Store', [8, STORE]],

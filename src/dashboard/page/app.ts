@@ -25,7 +25,7 @@ let hasFailed = false
 let requests = 0
 
 byId('plots', HTMLElement).append(...panels.map(({ element }) => element))
-setText(byId('place', HTMLElement), location.host)
+setText(byId('host', HTMLElement), location.host)
 startChoices(() => void poll())
 document.addEventListener('visibilitychange', pollIfVisible)
 setInterval(pollIfVisible, POLL_MS)

@@ -107,14 +107,14 @@ const STAGES: BarPanelSpec = {
   rows({ traffic: { challenges, passed, failed, redeemed } }) {
     const stages = [
       { name: 'Challenges', note: 'issued', counts: challenges },
-      { name: 'Solutions', note: 'of challenges', counts: solved(passed, failed) },
+      { name: 'Solutions', note: 'of challenges', counts: solutions(passed, failed) },
       { name: 'Passed', note: 'of solutions', counts: passed },
       { name: 'Redeemed', note: 'of passed', counts: redeemed },
     ]
     return stages.map(({ name, note, counts }, index) => {
       const total = sum(counts)
       const before = sum(stages[index - 1]?.counts ?? [])
-      // The requests of a stage before may be older than the range, so a stage can exceed it.
+      // A stage can exceed the one before it, whose requests may be older than the range.
       const isShare = before > 0 && total <= before
       const text = index === 0 ? note : isShare ? `${percent(total / before)} ${note}` : ''
       return { key: name, title: name, text, total, share: '', counts }
@@ -122,7 +122,7 @@ const STAGES: BarPanelSpec = {
   },
 }
 
-function solved(passed: readonly number[], failed: readonly number[]): number[] {
+function solutions(passed: readonly number[], failed: readonly number[]): number[] {
   return passed.map((count, step) => count + failed[step]!)
 }
 
@@ -133,7 +133,7 @@ const TRAFFIC: LinePanelSpec = {
   about: 'per second',
   plots: [{ curves: ['challenges', 'verified', 'redeemed', 'refused'], ...PER_SECOND }],
   values: ({ traffic: { challenges, passed, failed, redeemed, refused } }) => [
-    [challenges, solved(passed, failed), redeemed, refused],
+    [challenges, solutions(passed, failed), redeemed, refused],
   ],
 }
 

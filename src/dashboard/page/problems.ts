@@ -1,5 +1,6 @@
 /** Tells someone on call what is wrong, worst first. */
 
+import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
 import { type ServiceState, sum } from '../data.ts'
 import type { DashboardData } from '../history.ts'
@@ -13,7 +14,6 @@ export interface Problem {
 }
 
 const STALE_MS = 25_000
-const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 /** With fewer requests, chance could look like a wrong setting. */
@@ -71,7 +71,7 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
     )
   }
   for (const { text, isOver } of service.backends) (isOver ? bad : warn)(`${text}.`)
-  if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
+  if (clockApartSeconds > CLOCK_WARNING_SECONDS)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
     )

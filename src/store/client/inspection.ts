@@ -1,6 +1,7 @@
 /** Tells if a Redis can be used, and what its operator should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
@@ -37,7 +38,6 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 ]
 
 const POLL_MS = 20
-const CLOCK_APART_SECONDS_MAX = 1
 /** The server's time is asked so often. The answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
@@ -65,14 +65,18 @@ async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
  * Waits until the store can be used.
  *
  * @param reach asks the store; if that fails, rejects with the cause
- * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
+ * @throws StoreSetupError after `openTimeoutMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
   connection: Connection,
-  { target, openMs, onWaiting }: { target: RedisTarget; openMs: number } & Pick<StoreListener, 'onWaiting'>,
+  {
+    target,
+    openTimeoutMs,
+    onWaiting,
+  }: { target: RedisTarget; openTimeoutMs: number } & Pick<StoreListener, 'onWaiting'>,
   reach: () => Promise<unknown>,
 ): Promise<void> {
-  const giveUpAt = performance.now() + openMs
+  const giveUpAt = performance.now() + openTimeoutMs
   for (;;) {
     const why = await reach().then(
       () => undefined,
@@ -117,6 +121,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
   ])
   const lines = [
     evictionAdvice(memory),
+    memoryLimitAdvice(memory),
     ...persistenceAdvice(persistence),
     replicaAdvice(replication, kind),
     ...clusterAdvice(cluster),
@@ -133,12 +138,15 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {
+export function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
   if (policy === undefined)
     return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
-  if (policy !== 'noeviction')
-    return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
-  if (maxmemory !== '0') return undefined
+  if (policy === 'noeviction') return undefined
+  return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
+}
+
+function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {
+  if (policy !== 'noeviction' || maxmemory !== '0') return undefined
   return 'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out'
 }
 
@@ -183,7 +191,7 @@ function clusterAdvice(fields: Fields): string[] {
 
 function clockAdvice(aheadSeconds: number): string | undefined {
   const apartSeconds = Math.abs(aheadSeconds)
-  if (apartSeconds <= CLOCK_APART_SECONDS_MAX) return undefined
+  if (apartSeconds <= CLOCK_WARNING_SECONDS) return undefined
   return `the clocks of this host and of Redis are ${Math.round(apartSeconds)} s apart: keep both by NTP, hosts may differ by 5 s`
 }
 

@@ -41,9 +41,9 @@ async function end(): Promise<void> {
 }
 
 process.title = 'powgate store'
-const tellUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: process.memoryUsage() })
-tellUsage()
-setInterval(tellUsage, 1000).unref()
+const sendUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: process.memoryUsage() })
+sendUsage()
+setInterval(sendUsage, 1000).unref()
 // Terminals and service managers signal all processes of a service. The primary acts, and tells this one.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})

@@ -125,7 +125,7 @@ export class StoreServer {
 
   /** Runs once a second. */
   #check(): void {
-    this.#tellOfHalf()
+    this.#warnOfHalf()
     if (this.#displaced !== undefined) return
     const isOwn = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
     if (isOwn && this.sites.isInPlace) return
@@ -137,7 +137,7 @@ export class StoreServer {
     this.#options.tell?.('error', this.#displaced)
   }
 
-  #tellOfHalf(): void {
+  #warnOfHalf(): void {
     const { isHalfFull } = this.state
     if (isHalfFull && !this.#wasHalfFull)
       this.#options.tell?.(

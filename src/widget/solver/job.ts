@@ -77,10 +77,11 @@ export type SolvePage = (
 ) => Promise<Solved>
 
 /** A mode that works in this page, with its workers started, for one puzzle. */
-export interface Workplace {
+export interface SolverSession {
   readonly puzzle: PuzzleName
   readonly mode: Mode
   /** @param gpuCounter may never settle, and never rejects */
   solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
-  close(): void
+  /** May be called more than once. */
+  readonly close: () => void
 }

@@ -22,16 +22,15 @@ const WARM_UP_STRIDE = 1000
 
 const report = (message: WorkerReport) => postMessage(message)
 
-/**
- * The frame loads the worker's file too, which saves visitors a script.
- *
- * @param stride counters between two readings of the clock
- */
-export function runWorker(
-  hasHashwx: boolean,
-  choose: (order: PrepareOrder) => ChosenSolver,
-  stride: number,
-): void {
+interface SolverFile {
+  readonly hasHashwx: boolean
+  readonly choose: (order: PrepareOrder) => ChosenSolver
+  /** Counters between two readings of the clock. */
+  readonly stride: number
+}
+
+/** The frame loads the worker's file too, which saves visitors a script. */
+export function runSolver({ hasHashwx, choose, stride }: SolverFile): void {
   if (typeof document !== 'undefined') return startWorkersForPage()
   let chosen: ChosenSolver
   addEventListener('message', ({ data }: MessageEvent<PrepareOrder | SolveOrder>) => {

@@ -1,6 +1,6 @@
 /**
- * The primary's copy of the sites and API keys in Redis. It outlives workers: what Redis has lost is counted, and can be
- * exported.
+ * The sites and API keys of Redis that the primary process remembers. What Redis has lost of them is counted, can be exported, and
+ * goes to all workers, which serve it from memory.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,16 +13,16 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** What the store has lost is no reported change, so some records are read again this often; a hundred take 5 ms. */
+/** The store reports no change of a record that it has lost, so some are read again this often; a hundred take 5 ms. */
 const REREAD_MS = 5000
 const IDS_LOGGED_MAX = 10
 const NO_RECORDS: CachedRecords = { sites: [], apiKeys: [] }
 
-export class SiteKeeper {
+export class SiteMemory {
   readonly #log: Logger
   /** undefined until `reconnect`. */
   #config: Config | undefined
-  /** With the embedded store, there is no connection and no copy. */
+  /** With the embedded store, there is no connection, and nothing is remembered. */
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
   /** The count of the last report. */
@@ -34,12 +34,12 @@ export class SiteKeeper {
     this.#log = log
   }
 
-  /** The number of copied records that the store lacks, or has older copies of. */
-  get lost(): number {
+  /** The number of remembered records that the store has lost, or has older copies of. */
+  get lostCount(): number {
     return countOf(lostOf(this.#directory))
   }
 
-  /** Connects to the Redis of the settings. The copied records stay, even if it is another server. */
+  /** Connects to the Redis of the settings. What is remembered stays, even if it is another server. */
   async reconnect(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -48,10 +48,10 @@ export class SiteKeeper {
     this.#store = store
     this.#directory = directoryOf(store, directoryBefore?.all)
     await storeBefore?.close()
-    if (directoryBefore === undefined) void this.#keep()
+    if (directoryBefore === undefined) void this.#refreshForever()
   }
 
-  /** All sites and API keys: the copy, or with the embedded store what the store has. */
+  /** All sites and API keys: the remembered ones, or with the embedded store what the store has. */
   async records(): Promise<CachedRecords> {
     if (this.#directory !== undefined) return this.#directory.all
     if (this.#config === undefined) return NO_RECORDS // the service is starting
@@ -61,8 +61,8 @@ export class SiteKeeper {
     }))
   }
 
-  /** Counts the copied records that the store of `config` lacks. Rejects if the store does not answer. */
-  missingIn(config: Config): Promise<number> {
+  /** Counts the remembered records that the store of `config` lacks. Rejects if the store does not answer. */
+  countMissingIn(config: Config): Promise<number> {
     return withSites(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
       await directory.refresh()
@@ -70,7 +70,7 @@ export class SiteKeeper {
     })
   }
 
-  async #keep(): Promise<void> {
+  async #refreshForever(): Promise<void> {
     for (let ms = 0; ; ms += REFRESH_MS) {
       const directory = this.#directory!
       await directory.refresh().catch(() => {}) // workers report a store that is away
@@ -99,7 +99,7 @@ export class SiteKeeper {
 
 function directoryOf(store: SiteStore, records = NO_RECORDS): SiteDirectory {
   const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
-  directory.adopt(records)
+  directory.remember(records)
   return directory
 }
 

@@ -10,7 +10,15 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, statusOf, troubleOf, untilUsable, versionOf } from './inspection.ts'
+import {
+  adviceOn,
+  evictionAdvice,
+  infoOf,
+  statusOf,
+  troubleOf,
+  untilUsable,
+  versionOf,
+} from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 
@@ -19,8 +27,9 @@ export interface StoreClientOptions extends StoreListener {
   readonly keyPrefix: string
   readonly deadlineMs: number
   readonly clusterShards: number
-  readonly openMs: number
-  /** Set if challenges and solutions may fail open. */
+  /** `open` gives up after this time. */
+  readonly openTimeoutMs: number
+  /** Without this, /challenge and /verify never fail open. */
   readonly bridge?: BridgeOptions | undefined
   /** Tests set it. */
   readonly clock?: () => number
@@ -36,6 +45,7 @@ export class StoreClient {
   readonly #shards: readonly Shard[]
   readonly health: ShardHealth
 
+  /** Connects, and asks the store again and again until `close`; `open` waits for the first answer. */
   constructor(options: StoreClientOptions) {
     const { target, keyPrefix, clusterShards, deadlineMs, clock } = options
     const connection = connect(target, deadlineMs)
@@ -78,7 +88,7 @@ export class StoreClient {
   }
 
   async evictionWarning(): Promise<string | undefined> {
-    return (await this.advice()).find(line => line.includes('maxmemory-policy'))
+    return evictionAdvice(await infoOf(this.#connection.ask, 'memory'))
   }
 
   advice(): Promise<string[]> {
@@ -95,18 +105,18 @@ export class StoreClient {
     this.#connection.close()
   }
 
-  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
+  /** True if at least half of the shards answer (see `ShardHealth`). */
   isReady(): boolean {
     return this.health.isReady()
   }
 
-  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
+  /** Defined even if one shard alone is down, because it has all redemptions of some sites. */
   trouble(): StoreTrouble | undefined {
     if (this.health.isWhole()) return undefined
     return troubleOf(this.#options.target, this.health.cause())
   }
 
-  /** Rejects if the store does not answer. */
+  /** Sums up all servers: the largest clock difference, a policy that evicts, all evicted keys. Rejects if one does not answer. */
   async status(): Promise<StoreStatus> {
     const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
     servers.delete(undefined)
@@ -115,7 +125,10 @@ export class StoreClient {
     const statuses = await Promise.all([...servers].map(server => statusOf(askAt(server!, deadlineMs))))
     const offsets = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
-      clockAheadSeconds: offsets.reduce((far, next) => (Math.abs(next) > Math.abs(far) ? next : far), 0),
+      clockAheadSeconds: offsets.reduce(
+        (largest, next) => (Math.abs(next) > Math.abs(largest) ? next : largest),
+        0,
+      ),
       evictsBy: statuses.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: statuses.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }

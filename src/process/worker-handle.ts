@@ -5,7 +5,7 @@ import type { SettingValues } from '../config/config.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Snapshot } from '../metrics/stats.ts'
-import type { ServerBuild } from '../server-build.ts'
+import type { Build } from '../metrics/totals.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
 /** After an upgrade, the two sides may differ in version: each ignores fields that it does not know, and tolerates missing ones. */
@@ -21,18 +21,10 @@ export type WorkerMessage =
 
 export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerStart, 'index' | 'settings'>)
-  /** Records that the store has lost. Workers serve them from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** Asks for `stats`. `sites`: those that have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
-
-/** What a worker runs: an upgrade may change it with a roll. A worker of an older version leaves the texts empty. */
-export interface Build {
-  readonly version: string
-  readonly node: string
-  readonly server?: ServerBuild | undefined
-}
 
 export interface WorkerStart {
   readonly index: number
@@ -42,12 +34,12 @@ export interface WorkerStart {
 }
 
 export interface WorkerListener {
-  stats(worker: WorkerProcess, snapshot: Snapshot): void
+  stats(worker: WorkerHandle, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
   /** The worker listens, or its `problem` says why it cannot run. */
-  started(worker: WorkerProcess): void
+  started(worker: WorkerHandle): void
   /** The process has ended. No call about it follows. */
-  gone(worker: WorkerProcess, code: number | null, signal: string | null): void
+  gone(worker: WorkerHandle, code: number | null, signal: string | null): void
   unreachable(error: Error): void
 }
 
@@ -59,7 +51,7 @@ const KILL_GRACE_MS = 2000
 /** Messages of an ended worker may still arrive for this long. */
 const LAST_MESSAGES_MS = 1000
 
-export class WorkerProcess {
+export class WorkerHandle {
   readonly order: WorkerStart
   readonly startedAtMs = performance.now()
   build: Build = { version: '', node: '' }
@@ -162,7 +154,7 @@ export class WorkerProcess {
     })
   }
 
-  tellLost(): void {
+  sendLost(): void {
     if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.order.lost() })
   }
 
