@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type Config, configFlag } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
@@ -31,18 +31,18 @@ const CALLS_OF_TRIAL = 5
 /** What a trial writes to the store expires after this time. */
 const TRIAL_MS = 1000
 
-/** @returns the store's sites; none if the store cannot be used */
+/** @returns the store's sites; undefined if the store cannot be used, or is yet to be made */
 export async function checkStore(
   config: Config,
   isShardsSet: boolean,
   findings: CheckResults,
-): Promise<readonly SiteRecord[]> {
+): Promise<readonly SiteRecord[] | undefined> {
   try {
     if (config.redis === undefined) return await checkEmbedded(config, findings)
     return await checkRedis(config, isShardsSet, findings)
   } catch (error) {
     findings.problems.push((error as Error).message)
-    return []
+    return undefined
   }
 }
 
@@ -69,7 +69,10 @@ async function checkRedis(
   }
 }
 
-async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
+async function checkEmbedded(
+  config: Config,
+  findings: CheckResults,
+): Promise<readonly SiteRecord[] | undefined> {
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
@@ -78,7 +81,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
       'sites',
       'none yet: the start makes the directory, and a site for pages of this machine',
     ])
-    return []
+    return undefined
   }
   const openness = opennessOf(dataDir)
   if (openness !== undefined) findings.warnings.push(openness)
@@ -94,7 +97,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
       'sites',
       'none yet: unless you create one first, the start makes one for pages of this machine',
     ])
-    return []
+    return undefined
   }
   // Uses the service's store. If no service runs, this process is the store meanwhile, and nothing that is tried here is kept.
   const sites = await openSiteStore(config)
@@ -124,10 +127,6 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
   findings.warnings.push(...sites.flatMap(site => siteWarnings(site, living)))
-  if (sites.length === 0)
-    findings.warnings.push(
-      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
-    )
   return sites
 }
 

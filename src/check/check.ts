@@ -22,6 +22,7 @@ import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
+import { restoreSteps } from '../sites/export-file.ts'
 import { type CheckResults, checkStore } from './check-store.ts'
 
 export async function check(env: ProcessEnvironment): Promise<CheckResults> {
@@ -41,13 +42,18 @@ async function examine(config: Config, env: ProcessEnvironment, findings: CheckR
   await describeListening(config, findings)
   describeAddresses(config, findings)
   const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
-  const sites = await checkStore(config, isShardsSet, findings)
+  const found = await checkStore(config, isShardsSet, findings)
+  const sites = found ?? []
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, sites, findings)
   describeWatching(config, findings)
-  await checkPorts(config, sites, findings)
+  const sitesLost = await checkPorts(config, sites, findings)
+  if (found?.length === 0 && sitesLost === 0)
+    findings.warnings.push(
+      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
+    )
   checkKernel(findings)
 }
 
@@ -147,22 +153,23 @@ function checkKernel({ warnings, notes }: CheckResults): void {
     )
 }
 
+/** @returns how many sites and API keys the running service knows that the store has lost */
 async function checkPorts(
   config: Config,
   sites: readonly SiteRecord[],
   findings: CheckResults,
-): Promise<void> {
+): Promise<number> {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await isInUse(config, '', findings, () => isThisService(config, sites))
-  if (port === undefined) return
+  if (port === undefined) return 0
   const isOurs = await isInUse({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
     return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
   })
-  if (isOurs) await warnOfService({ host, port }, findings)
+  return isOurs ? warnOfService({ host, port }, findings) : 0
 }
 
-/** Warns of lost sites, of backends near a limit, and of those that leave the visitor's address unchecked. */
-async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): Promise<void> {
+/** Warns of lost sites, of backends near a limit, and of those that leave the visitor's address unchecked. @returns how many are lost */
+async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): Promise<number> {
   const data = await ask(admin, '/dashboard/data.json')
   const { sitesLost = 0, backends = [] } = (data?.service ?? {}) as {
     sitesLost?: number
@@ -170,9 +177,10 @@ async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): 
   }
   if (sitesLost > 0)
     warnings.unshift(
-      `the store has lost ${sitesLost} sites or API keys, which the running service remembers: restart nothing, and restore them with powgate site export --from-service`,
+      `the store has lost ${sitesLost} sites or API keys, which the running service remembers: ${restoreSteps()}`,
     )
   warnings.push(...backends.map(({ text }) => text))
+  return sitesLost
 }
 
 /**

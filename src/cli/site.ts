@@ -5,7 +5,7 @@ import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { inOrderOfCreation } from '../sites/export-file.ts'
+import { inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
 import { CommandError, durationMs, UsageError } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
@@ -177,10 +177,9 @@ async function runList(input: Input): Promise<void> {
 async function noSitesText(storeName: string): Promise<string> {
   const remembered = await recordsOfService().catch(() => undefined)
   const lost = remembered?.sites.length ?? 0
-  const config = configFlag()
   if (lost === 0)
-    return `There are no sites in ${storeName}. Create one: ${PROGRAM} site create --name NAME${config}`
-  return `There are no sites in ${storeName}, but the running service remembers ${lost}: restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
+    return `There are no sites in ${storeName}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`
+  return `There are no sites in ${storeName}, but the running service remembers ${lost}: ${restoreSteps()}`
 }
 
 async function runShow(input: Input): Promise<void> {

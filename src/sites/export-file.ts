@@ -3,9 +3,11 @@
  * leaves out get their defaults.
  */
 
+import { configFlag } from '../config/config.ts'
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
+import { PROGRAM } from '../version.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
@@ -29,6 +31,12 @@ export interface SiteEntry {
   readonly updatedAt?: number | undefined
   /** Names of API keys that the site needs; `apply` makes those that are missing. */
   readonly keys?: readonly string[] | undefined
+}
+
+/** What to do if the store has lost sites that the running service remembers. */
+export function restoreSteps(): string {
+  const config = configFlag()
+  return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
 /** @param apiKeys given for another store: the file has those of its sites, and when sites were created and changed */

@@ -114,10 +114,12 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
 
   // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
   const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(service.adminUrl).port })
+  const checked = (await new Powgate(service.service.env).run('check')).out
   assert.match(
-    (await new Powgate(service.service.env).run('check')).out,
-    /has lost 6 sites or API keys, .*site export --from-service/,
+    checked,
+    /has lost 6 sites or API keys, .*site export --from-service > lost.json, then powgate apply/,
   )
+  assert.doesNotMatch(checked, /there are no sites yet/)
   assert.match(
     await powgate.text('site list'),
     /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f/,
