@@ -38,7 +38,7 @@ const SITES_REREAD_MS = 5000
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
 /** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
-/** The store must answer within this time before the server listens; later requests get 503. */
+/** The server waits so long for the store's first answer. Then it listens, and requests get 503 until the store answers. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000
@@ -185,7 +185,7 @@ function hostOf(
   return {
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
-    relay: undefined,
+    relay: undefined, // set by `listen`
     ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,
     inFlight: 0,
@@ -257,9 +257,8 @@ function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undef
     log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
     refusedBefore = 0
   })
-  return new OverloadGate(overloadMs, (isShedding, shed) => {
-    if (isShedding) logShedding()
-    else refusedBefore += shed
+  return new OverloadGate(overloadMs, logShedding, shed => {
+    refusedBefore += shed
   })
 }
 

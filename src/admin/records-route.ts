@@ -8,7 +8,7 @@ import type { CachedRecords } from '../domain/site.ts'
 import { type AdminRoute, sendError, sendJson } from './admin-server.ts'
 
 export const RECORDS_PATH = '/sites.json'
-/** Proxies, sidecars and browsers add these headers. */
+/** Proxies, sidecars and browsers add these headers. `sec-fetch-mode` is not among them, because fetch of Node.js sends it too. */
 const FORWARDED =
   /^(forwarded|via|origin|referer|(x-real|x-client|true-client)-ip|x-request-id|cf-.*|x-(forwarded|envoy)-.*|sec-fetch-(site|dest|user))$/
 

@@ -102,7 +102,7 @@ function planJson(
     dryRun: isDry,
     changed: changes.map(change => ({
       action: change.action,
-      siteKey: isDry && change.isNewKey ? null : change.after.siteKey,
+      siteKey: isDry && change.isNewSiteKey ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
       warnings: siteWarnings(change.after, hosts),
@@ -127,8 +127,8 @@ function printPlan(
     return
   }
   for (const change of changes) {
-    const { action, after, isNewKey } = change
-    const key = isDry && isNewKey ? 'with a new key' : after.siteKey
+    const { action, after, isNewSiteKey } = change
+    const key = isDry && isNewSiteKey ? 'with a new key' : after.siteKey
     printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
     printChanges(change.changes, action === 'create')
     for (const warning of siteWarnings(after, hosts)) printLine(`    warning: ${warning}`)

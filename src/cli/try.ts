@@ -44,7 +44,7 @@ interface Vendor {
   readonly siteverifyPath: string
   /** Fields that the page sets, and that siteverify returns. */
   readonly pageFields: readonly string[]
-  /** The `error-codes` of a success, where the vendor documents them. */
+  /** The `error-codes` of a success; undefined if the vendor's answer has none. */
   readonly errorCodes?: readonly string[]
 }
 
@@ -181,7 +181,11 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new CommandError(`GET ${script} answered ${status}`)
 }
 
-/** Prints each field beside what the vendor documents. A field that the vendor does not document may have any value. */
+/**
+ * Prints each field beside what the vendor documents. A field that the vendor does not document may have any value.
+ *
+ * @throws CommandError if one differs
+ */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,

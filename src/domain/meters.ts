@@ -85,7 +85,7 @@ export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Prici
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
- * half is learned as usual, or an attack would become usual: who always stays at the budget makes it grow e-fold a day.
+ * half is learned as usual, or an attack would soon become usual. Even so, who always stays at the budget makes it grow, but by no more than e-fold a day.
  *
  * @param free of the site, then of each network
  * @param proofs 1, or -1 to take one back
@@ -113,7 +113,7 @@ function add(
   free: number,
   pricing: Pricing,
 ): void {
-  // Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
+  // Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay.
   const before = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
   const budget = budgetOf(rates, free, pricing)

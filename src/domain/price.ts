@@ -9,7 +9,7 @@
  *
  *   accepted   proofs of an address that were accepted in the last five minutes, before this request
  *   recent     proofs a minute now
- *   usual      proofs a minute on about a day, as learned; `expected` is the operator's estimate (`--usual-rate`)
+ *   usual      proofs a minute over about a day, as learned; `expected` is the operator's estimate (`--usual-rate`)
  *   free       proofs a minute that cost nothing, whatever is usual
  *   budget     the larger of `free` and `budgetFactor` times `usual`: each doubling above it costs a bit
  */

@@ -148,6 +148,7 @@ function detailOf(reason: Reason, origin: string): string | undefined {
  * Makes the store's request. /challenge ignores the fields of a solution: adding them by a spread took /verify 2 us.
  *
  * @param failed the solution is wrong, or its score too low
+ * @param spend the nonce to use up; without it, the request is only counted
  * @param isJunk the request will be refused and has cost its sender nothing (an invented nonce)
  */
 export function chargeOf(

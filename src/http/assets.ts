@@ -27,6 +27,7 @@ export interface WidgetFile {
 }
 
 export interface WidgetManifest {
+  /** The attribute `integrity` with which pages load widget.js. */
   readonly integrity: string
   readonly files: readonly WidgetFile[]
 }

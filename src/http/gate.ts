@@ -10,16 +10,18 @@ export class OverloadGate {
   /** If true, each request must be passed to `admits` or `seen`. */
   isShedding = false
   readonly #overload: Overload
-  readonly #onChange: (isShedding: boolean, shed: number) => void
+  readonly #onBegin: () => void
+  readonly #onEnd: (shed: number) => void
   #timer: NodeJS.Timeout | undefined
   #measuredAtMs = 0
   #shed = 0
   #isInTick = false
 
-  /** @param onChange gets the number of requests that were shed since shedding began */
-  constructor(delayMsTarget: number, onChange: (isShedding: boolean, shed: number) => void) {
+  /** @param onEnd gets the number of requests that were shed since shedding began */
+  constructor(delayMsTarget: number, onBegin: () => void, onEnd: (shed: number) => void) {
     this.#overload = new Overload(delayMsTarget)
-    this.#onChange = onChange
+    this.#onBegin = onBegin
+    this.#onEnd = onEnd
   }
 
   start(): void {
@@ -40,6 +42,7 @@ export class OverloadGate {
     return isAdmitted
   }
 
+  /** Counts a request that is answered in any case. */
   seen(): void {
     if (!this.#isInTick) this.#beginTick(performance.now())
     this.#overload.seen()
@@ -63,7 +66,8 @@ export class OverloadGate {
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return
     this.isShedding = isShedding
-    this.#onChange(isShedding, this.#shed)
-    if (isShedding) this.#shed = 0
+    if (isShedding) this.#onBegin()
+    else this.#onEnd(this.#shed)
+    this.#shed = 0
   }
 }

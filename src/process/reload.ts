@@ -39,7 +39,7 @@ export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): R
     if (before === undefined) delete settings[name]
     else settings[name] = before
   }
-  const { port, demo, redisShards } = running.config
+  const { port, demo, redisShards } = running.config // as the start resolved them: a free port, `auto`, the hosts' shards
   return { config: { ...parseConfig(settings), port, demo, redisShards }, settings, changed, kept }
 }
 
@@ -49,7 +49,10 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = WorkerSetup['config']['redis']
 
-/** The same Redis may have another password or node. */
+/**
+ * Compares what can be told from the settings. Another password or host may lead to the same Redis; if it is another one, its epoch
+ * differs, so that it forgets tokens and redeems none twice.
+ */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

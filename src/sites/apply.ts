@@ -74,7 +74,7 @@ function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string
 }
 
 async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Promise<string[]> {
-  const created = changes.filter(({ action, isNewKey }) => action === 'create' && !isNewKey)
+  const created = changes.filter(({ action, isNewSiteKey }) => action === 'create' && !isNewSiteKey)
   const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
   return deleted.flatMap(site =>
     site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],

@@ -73,7 +73,7 @@ export interface FileChange {
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
   /** True for a new site whose key is not in the file. */
-  readonly isNewKey: boolean
+  readonly isNewSiteKey: boolean
   readonly changes: readonly FieldChange[]
 }
 
@@ -132,8 +132,8 @@ export function diffWithFile(
       if (unused.includes(field) && !isFromOtherStore)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
-    const isNewKey = isNew && siteKey === undefined
-    described.push({ action: isNew ? 'create' : 'change', before, after, isNewKey, changes })
+    const isNewSiteKey = isNew && siteKey === undefined
+    described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes })
   }
   const present = new Set([...neverMissing, ...described.map(({ after }) => after.siteKey)])
   const missingSites = sites.filter(({ siteKey }) => !present.has(siteKey))
@@ -147,7 +147,7 @@ function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number)
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
   const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
   const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
-  return [{ action: missing, before, after, isNewKey: false, changes: siteChanges(before, after) }]
+  return [{ action: missing, before, after, isNewSiteKey: false, changes: siteChanges(before, after) }]
 }
 
 /** Returns a function that finds the stored sites which an entry may mean. */

@@ -52,16 +52,21 @@ export abstract class Members {
     }
   }
 
-  /** Every name that an address may have in a store: its logs and windows, and its network's meter. */
+  /**
+   * Every name that an address may have in a store: its network's meter, address logs of visits (`l:`), and windows as a caller of
+   * redemptions (`c:`).
+   */
   protected async namesOf(addressKeys: readonly string[]): Promise<string[][]> {
     const siteKeys = keysOf('s/', await this.changesAfter(0))
     return addressKeys.map(key => {
-      const logs = [key, ...siteKeys.map(siteKey => windowOfKnown(key, siteKey))]
-      const windows = [key, windowOfRefused(key), ...siteKeys.map(siteKey => windowOfSite(key, siteKey))]
+      const visitNames = [key, ...siteKeys.map(siteKey => windowOfKnown(key, siteKey))]
+      const callerNames = [key, windowOfRefused(key), ...siteKeys.map(siteKey => windowOfSite(key, siteKey))]
       return [
         ownerMeter(key),
-        ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
-        ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
+        ...visitNames.flatMap(name =>
+          [name, windowOfRefused(name), windowOfJunk(name)].map(log => `l:${log}`),
+        ),
+        ...callerNames.flatMap(name => [name, windowOfJunk(name)].map(window => `c:${window}`)),
       ]
     })
   }

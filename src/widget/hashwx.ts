@@ -20,7 +20,8 @@ function choose({ kernel, puzzle, script }: PrepareOrder): ChosenSolver {
   } catch {
     // The page's policy (CSP) forbids compiling, or the browser cannot: the script does it.
   }
-  if (script === undefined) throw new Error('HashWX needs WebAssembly here')
+  // A page that pins this file has no other one.
+  if (script === undefined) throw new Error('HashWX needs WebAssembly on a page that pins the worker')
   importScripts(script)
   return { solver: hashwxScriptSolver(powgateHashwx), kind: 'script' }
 }

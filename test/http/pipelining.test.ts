@@ -210,7 +210,11 @@ function spin(ms: number): void {
 }
 
 test('overload: the gate refuses challenges and files, and admits solutions and tokens', async t => {
-  const gate = new OverloadGate(5, () => {})
+  const gate = new OverloadGate(
+    5,
+    () => {},
+    () => {},
+  )
   t.after(() => gate.stop())
   gate.start()
   while (!gate.isShedding) {

@@ -179,7 +179,9 @@ test('an entry means the site with its key, else the one with its name, else a n
   const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
-    changes.map(({ action, isNewKey, after }) => `${action} ${after.name}${isNewKey ? ', new key' : ''}`),
+    changes.map(
+      ({ action, isNewSiteKey, after }) => `${action} ${after.name}${isNewSiteKey ? ', new key' : ''}`,
+    ),
     ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
   )
   assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: OPTIONS.now })

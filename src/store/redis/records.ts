@@ -1,6 +1,6 @@
 /**
- * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. Nothing here is sent as a batch: the first
- * batch of a process, such as a command, may replace the epoch (lua/epoch.lua, rule 5c).
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. Nothing here is sent as a batch: a
+ * command has seen no time of the store yet, so its first batch could replace the epoch (lua/epoch.lua, rule 5c).
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
@@ -112,7 +112,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   livingHosts(): Promise<LivingHosts> {
-    return this.noteHost('', null)
+    return this.noteHost('', null) // without an id it only reads
   }
 
   async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {

@@ -33,24 +33,24 @@ local function meter_of(number, recent_ms)
 end
 
 -- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual.
-local function add(number, proofs, recent_ms, free, age)
+local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
-  -- Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
+  -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
-  local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-age / usual_ms))) -- milliseconds that `usual` stands for
+  local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-meter_age / usual_ms))) -- milliseconds that `usual` stands for
   local budget = math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
-  local share = age < learns_all_ms and 1 or math.min(1, learned_share * budget / recent)
+  local share = meter_age < learns_all_ms and 1 or math.min(1, learned_share * budget / recent)
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
 
--- Adds an accepted proof, or -1 to take it back. `fields` has from byte `at` on, of the site and then of the networks: free
+-- Adds an accepted proof, or -1 to take it back. `fields` has from byte `start` on, of the site and then of the networks: free
 -- proofs a minute 3 each, then numbers of meters 2 each. `accepted` are earlier proofs of the address.
-local function add_proof(fields, at, accepted, proofs)
-  local count = (#fields - at + 1) / 5
+local function add_proof(fields, start, accepted, proofs)
+  local count = (#fields - start + 1) / 5
   for index = 0, count - 1 do
-    local free = unpack_bytes('>I3', fields, at + 3 * index)
-    local number = unpack_bytes('>I2', fields, at + 3 * count + 2 * index)
+    local free = unpack_bytes('>I3', fields, start + 3 * index)
+    local number = unpack_bytes('>I2', fields, start + 3 * count + 2 * index)
     if index > 0 then add(number, proofs, network_recent_ms, free, names_age)
     elseif accepted >= returning_proofs then add(number, proofs, site_recent_ms, free, age) end
   end
@@ -65,12 +65,12 @@ at_end.meters = function()
   end
   if not next(meters) then return end -- no proof was added
   for number = 1, 2 do
-    local at, renewed, _, born = METERS_FROM + number, 0, 0, wall
-    if values[at] then renewed, _, born = unpack_bytes(METER, values[at]) end
+    local key, renewed, _, born = METERS_FROM + number, 0, 0, wall
+    if values[key] then renewed, _, born = unpack_bytes(METER, values[key]) end
     -- The age starts anew if the clock was ahead at the first proof.
     if born > wall or not shares_step(renewed, wall, DAY_MS) then
-      values[at] = pack(METER, wall, 0, math.min(born, wall))
-      call('SET', KEYS[at], values[at], 'EX', seconds_text(KEPT_MS_MAX))
+      values[key] = pack(METER, wall, 0, math.min(born, wall))
+      call('SET', KEYS[key], values[key], 'EX', seconds_text(KEPT_MS_MAX))
     end
   end
 end
