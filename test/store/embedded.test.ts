@@ -29,8 +29,9 @@ import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { EmbeddedSites, SITES_JSONL } from '../../src/store/embedded/sites-file.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
-import { deadFrom, State, sweep } from '../../src/store/embedded/state.ts'
+import { deadFrom, isWindowDead, State, sweep } from '../../src/store/embedded/state.ts'
 import { openSiteStore } from '../../src/store/open.ts'
+import { uint32Text } from '../../src/store/wire.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -218,6 +219,19 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   assert.notEqual(third.server.state.epoch, first.server.state.epoch)
   assert.equal(await tokenOn(third.store, { redeem }), 'forgotten')
   assert.equal(third.server.state.meters.size, 0)
+})
+
+test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
+  const { windows } = new State(2 ** 30)
+  windows.set('a', uint32Text(1))
+  windows.set('bb', uint32Text(9))
+  windows.set('a', `${uint32Text(1)}longer`)
+  assert.deepEqual([windows.bytes, windows.delete('c')], [112 + 1 + 10 + 112 + 2 + 4, false])
+  const sweep = () => windows.sweep(2, value => isWindowDead(value, 1000))
+  assert.deepEqual(
+    [sweep(), sweep(), [...windows.keys()], windows.bytes],
+    [0.5, undefined, ['bb'], 112 + 2 + 4],
+  )
 })
 
 test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async _t => {
