@@ -19,7 +19,7 @@ const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:rest`: folders below test/, and files. All others are quick, but for release/. */
 const REST = words(
-  'bench proxy check/check cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
+  'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
   'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients http/closed-connections metrics/metrics store/redis-clocks',
   'store/redis-cluster store/redis-security widget/accessibility widget/compat widget/element widget/engines',
