@@ -16,7 +16,7 @@
  * - the encoding of texts that are ASCII: 'latin1' is quicker than UTF-8 (keyring.ts, token.ts)
  * - a cache that is emptied early, or never hit: it costs time alone (page.ts, ReusedBytes, AddressTags.#wideTag)
  * - a record that is loaded though it is cached (redemption, loadCaller), the form of a claim (claimOf), and the very millisecond at
- *   which a nonce expires (attemptWithNonce), which no test over HTTP can meet, or a first proof comes (setBorn)
+ *   which a nonce expires (attemptWithNonce), which no test over HTTP can meet, or a first proof comes (renewFirstProof)
  * - what nobody asks for: the name in SITE_DEFAULTS; what NO_TRAFFIC has, since nobody returns while the store is away; a list in a
  *   field for yes or no (completed)
  * - words: of a RangeError for programmers (keyring.ts, bytes.ts, base62); those of site-fields.ts, value-forms.ts (with the origin that

@@ -1,6 +1,6 @@
 /**
  * Sites, API keys and the audit log of the embedded store, in sites.jsonl. (The file of `site export` and `apply` is another: see
- * sites/file.ts.) Each change is appended as a line of JSON, and is on disk before it is answered. A line may have these parts:
+ * sites/export-file.ts.) Each change is appended as a line of JSON, and is on disk before it is answered. A line may have these parts:
  *
  *   {"changes": [[<number>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit; each has the next number of the store
  *    "audit": [<entry>, ...],
