@@ -6,8 +6,10 @@ import { type Address, formatAddress, formatNetwork } from '../addresses/address
 export interface BackendCount {
   /** The key of the caller's window in the store. */
   readonly callerKey: string
-  /** Shown to people: the whole address, or its network if the log names networks. */
+  /** The whole address, which tells callers of one network apart. */
   readonly address: string
+  /** What people are shown of it: all of it, or its network if the log names networks. */
+  readonly addressText: string
   readonly siteKey: string
   readonly apiKeyId: string
   /** Requests a minute. */
@@ -35,7 +37,7 @@ export class BackendCounts {
 
   note(
     address: Address,
-    counted: Omit<BackendCount, 'count' | 'named' | 'address'>,
+    counted: Omit<BackendCount, 'count' | 'named' | 'address' | 'addressText'>,
     namesVisitor: boolean,
   ): void {
     const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored}`
@@ -44,8 +46,10 @@ export class BackendCounts {
     if (found !== undefined) {
       found.count++
       found.named += named
-    } else if (this.#counts.size < COUNTS_MAX)
-      this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1, named })
+    } else if (this.#counts.size < COUNTS_MAX) {
+      const texts = { address: formatAddress(address), addressText: this.#addressText(address) }
+      this.#counts.set(key, { ...counted, ...texts, count: 1, named })
+    }
   }
 
   /** Returns the counts since the last call. */

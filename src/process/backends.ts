@@ -136,13 +136,14 @@ export class BackendWatch {
     this.#reports = this.#reports.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
     const windows = new Map<string, Window>()
     const counts = this.#reports.flatMap(({ counts }) => counts)
-    // The latest limits judge the whole minute: one may have been raised meanwhile.
-    const latest = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
+    // The latest limits judge the whole minute: they may have been raised meanwhile, and a site that got its own has other windows.
+    const backendOf = ({ address, apiKeyId }: BackendCount) => `${address} ${apiKeyId}`
+    const latest = new Map(counts.map(counted => [backendOf(counted), counted]))
     for (const counted of counts) {
-      const { callerKey, address, apiKeyId, limits } = latest.get(counted.address + counted.apiKeyId)!
+      const { callerKey, addressText, apiKeyId, limits } = latest.get(backendOf(counted))!
       const { isJunk, siteKey } = counted
       const callers = [
-        { key: callerKey, caller: address, limit: limits[0] },
+        { key: callerKey, caller: addressText, limit: limits[0] },
         { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: limits[1] },
       ]
       for (const { key, caller, limit } of callers) {

@@ -17,9 +17,9 @@ type Row = [
   isJunk?: boolean,
 ]
 
-function near(rows: readonly Row[], hosts = 1): string[] {
+function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
   const watch = new BackendWatch()
-  const counts = new BackendCounts(true)
+  const counts = new BackendCounts(isAddressWhole)
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
@@ -50,6 +50,12 @@ test('an API key that several addresses use, hosts that share the limits, and a 
   assert.match(near(spread).join(), /^API key k sends 120 redemptions a minute for site_a, of 200 /)
   assert.match(near([[1, 'site_a', 'k', 25]], 2).join(), /sends 50 /)
   assert.deepEqual(near([[1, 'site_a', 'k', 180, [500, 500]]]), [])
+})
+
+test('where the log names networks, each backend of a network is judged by itself', () => {
+  const spread: Row[] = [1, 2, 3].map(host => [host, 'site_a', 'k', 40, [100, 1000]])
+  assert.deepEqual(near(spread, 1, false), [])
+  assert.match(near([...spread, [4, 'site_a', 'k', 60]], 1, false).join(), /^10\.0\.0\.0\/24 sends 60 /)
 })
 
 test('sites whose backends share an address are named; a busy one gets a limit of its own, else all do', () => {
