@@ -1,4 +1,4 @@
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
 

@@ -2,7 +2,7 @@
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/value-forms.ts'
-import { UsageError } from '../sites/rules.ts'
+import { UsageError } from '../sites/errors.ts'
 import { PROGRAM } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Field, inColumns } from './output.ts'

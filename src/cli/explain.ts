@@ -3,7 +3,7 @@ import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { type CommandEntry, fileValue, type Input, type Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 

@@ -2,7 +2,8 @@ import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
-import { UsageError, whenMs } from '../sites/rules.ts'
+import { UsageError } from '../sites/errors.ts'
+import { whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,
   createApiKey,

@@ -1,7 +1,7 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
 import { scrubByForm } from '../log/redaction.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { VERSION } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'

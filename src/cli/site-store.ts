@@ -3,7 +3,7 @@
 import { resolve } from 'node:path'
 import { type Config, ConfigError, gatherSettings, parseConfig } from '../config/config.ts'
 import { describeTarget } from '../config/redis.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 

@@ -5,8 +5,9 @@ import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
-import { CommandError, durationMs, UsageError } from '../sites/rules.ts'
+import { durationMs } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,

@@ -1,5 +1,5 @@
 import { findWidget, type Widget } from '../http/assets.ts'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { SITE_KEY_FLAG, URL_FLAG } from './try.ts'

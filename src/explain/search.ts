@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {

@@ -14,7 +14,7 @@ import {
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
-import { CommandError, UsageError } from './rules.ts'
+import { CommandError, UsageError } from './errors.ts'
 
 /** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
