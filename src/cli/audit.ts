@@ -40,7 +40,7 @@ async function runAudit(input: Input): Promise<void> {
     siteKey: input.text('site'),
     sinceMs: since === undefined ? undefined : whenMs(since, 'ago'),
   }
-  const [entries] = await withStore(store => store.readAudit(query))
+  const entries = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)
   else if (entries.length === 0) printLine('There are no such changes.')
   else for (const entry of entries) printEntry(entry)

@@ -37,7 +37,7 @@ async function runForget(input: Input): Promise<void> {
   const keys = [signing, ...others].map(key =>
     new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
   )
-  const [{ removed, lists }] = await withStore(async store => ({
+  const { removed, lists } = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))

@@ -17,7 +17,7 @@ import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, onLostOutput, printFields, printJson, printLine, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { withStore } from './site-store.ts'
+import { nameOfStore, withStore } from './site-store.ts'
 import { type ApiKeyView, apiKeyView, findKeys, printKeys } from './views.ts'
 
 const KEY_ID_FORM = new RegExp(`^${API_KEY_ID_PATTERN}$`)
@@ -90,7 +90,8 @@ async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
   requireOutput()
-  const [{ record, apiKey }, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const { record, apiKey } = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
@@ -113,7 +114,7 @@ async function runCreate(input: Input): Promise<void> {
 
 async function runList(input: Input): Promise<void> {
   const siteKey = input.text(SITE_KEY.name)
-  const [keys] = await withStore(async store => {
+  const keys = await withStore(async store => {
     if (siteKey !== undefined) await findSite(store, siteKey)
     return findKeys(store, siteKey)
   })
@@ -145,7 +146,8 @@ async function runChange(
   outcome: (key: ApiKeyView) => string,
 ): Promise<void> {
   const author = authorOfCommand(command)
-  const [key, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const key = await withStore(async store => {
     const record = await change(store, input.required(KEY_ID.name), author)
     return apiKeyView(record, (await store.readUses([record.id])).get(record.id))
   })

@@ -32,7 +32,7 @@ function fieldsOf(flag: string): readonly SiteField[] {
   return FIELDS.filter(field => field.flag === flag)
 }
 
-/** If several fields share a flag, its value names one of them (`--weight webdriver=1`): the name. Otherwise undefined. */
+/** Returns the name that a flag of several fields has for this one (`webdriver` in `--weight webdriver=1`), else undefined. */
 function namedPart({ flag, path }: SiteField): string | undefined {
   return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }

@@ -1,4 +1,4 @@
-/** `powgate try` sends one visitor through a running service. Integrators may read it as an example. */
+/** `powgate try` sends one visitor through a running service. Integrators may read `runTry` as an example. */
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -17,6 +17,9 @@ import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
 import { settingsOf } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
+
+const ANSWER_MS_MAX = 10_000
+const ERROR_CHARACTERS_MAX = 300
 
 export const URL_FLAG: Flag = {
   about: 'Address of the service. Default: where the service of this data directory listens.',
@@ -98,11 +101,20 @@ export const TRY_COMMAND: CommandEntry = {
   run: runTry,
 }
 
+type Call = `GET ${string}` | `POST ${string}`
+type Headers = Readonly<Record<string, string>>
+type Ask = <Answer>(call: Call, headers: Headers, body?: object) => Promise<Answered<Answer>>
+
+interface Answered<Answer> {
+  readonly answer: Answer
+  readonly ms: number
+}
+
 async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? serviceUrl(settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
-  const { siteKey, apiKey } = await keysOf(input)
+  const { siteKey, apiKey } = keysOf(input)
   const browserHeaders = {
     'X-Site-Key': siteKey,
     ...(origin === undefined ? {} : { Origin: origin }),
@@ -110,14 +122,14 @@ async function runTry(input: Input): Promise<void> {
   const printStep = (step: string, ms: number, text: string) => {
     if (!isJson) printLine(`${step.padEnd(18)}  ${ms.toFixed(1).padStart(8)} ms  ${text}`)
   }
-  const ask = async <Answer>(call: Call, headers: Readonly<Record<string, string>>, body?: object) => {
-    const timed = await callService<Answer>(url, call, headers, body)
-    printStep(call, timed.ms, JSON.stringify(timed.answer))
-    return timed
+  const ask: Ask = async <Answer>(call: Call, headers: Headers, body?: object) => {
+    const answered = await callService<Answer>(url, call, headers, body)
+    printStep(call, answered.ms, JSON.stringify(answered.answer))
+    return answered
   }
 
   const vendor = VENDORS[input.text('as') ?? '']
-  const page = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
+  const pageFields = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
 
   // This part runs in the browser.
   const challenge = await ask<Challenge>('GET /challenge', browserHeaders)
@@ -128,8 +140,8 @@ async function runTry(input: Input): Promise<void> {
     counter: solved.counter,
     solveTimeMs: Math.round(solved.ms),
     fingerprintHash: createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex'),
-    ...page,
-    environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide
+    ...pageFields,
+    environment: PLAIN_ENVIRONMENT, // without any, the score is lower
   }
   const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
@@ -138,42 +150,54 @@ async function runTry(input: Input): Promise<void> {
   }
 
   // This part runs in the site's backend, which gets the token with the form.
-  if (vendor === undefined) {
-    // A real backend adds `expectedIp`, the visitor's address.
-    const backendHeaders = { Authorization: `Bearer ${apiKey}` }
-    const redemption = await ask<RedemptionResult>('POST /verify-token', backendHeaders, { token })
-    if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
-    if (isJson) printJson({ url, challenge, solved, verification, redemption })
-    return
-  }
-  await checkScript(url, vendor.scriptPath)
-  const form = new URLSearchParams({ secret: apiKey, response: token })
-  const redemption = await ask<Record<string, unknown>>(`POST ${vendor.siteverifyPath}`, {}, form)
+  const redemption =
+    vendor === undefined ? await redeem(ask, apiKey, token) : await redeemAs(vendor, ask, url, apiKey, token)
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
+  if (vendor === undefined) return
   const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...page }
-  compare(redemption.answer, documented, isJson)
+  const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
+  compare({ ...redemption.answer }, documented, isJson)
 }
 
-const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
+async function redeem(ask: Ask, apiKey: string, token: string): Promise<Answered<RedemptionResult>> {
+  const headers = { Authorization: `Bearer ${apiKey}` }
+  // A real backend adds `expectedIp`, the visitor's address.
+  const redemption = await ask<RedemptionResult>('POST /verify-token', headers, { token })
+  if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
+  return redemption
+}
 
-/** Without flags, returns the keys of the first start, but for a service of this machine alone, because one is a secret. */
-async function keysOf(input: Input): Promise<FirstKeys> {
+async function redeemAs(
+  { scriptPath, siteverifyPath }: Vendor,
+  ask: Ask,
+  url: string,
+  apiKey: string,
+  token: string,
+): Promise<Answered<object>> {
+  await checkScript(url, scriptPath)
+  return ask(`POST ${siteverifyPath}`, {}, new URLSearchParams({ secret: apiKey, response: token }))
+}
+
+/** Returns the keys of the flags. Without an API key, these are the first start's, which only its own service gets: one is secret. */
+function keysOf(input: Input): FirstKeys {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
   const config = settingsOf()
-  const { dataDir } = config
-  const first = readFirstKeys(dataDir)
-  const ownUrl = new URL(serviceUrl(config))
-  const url = new URL(input.text('url') ?? ownUrl)
-  // PORT 0 takes a free port, which the settings do not tell.
-  const isOwnPort = portOf(ownUrl) === 0 || portOf(ownUrl) === portOf(url)
-  const isOwn = isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
-  if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
-    return first
+  const first = readFirstKeys(config.dataDir)
+  const isOfFirst = apiKey === undefined && (siteKey === undefined || siteKey === first?.siteKey)
+  if (first !== undefined && isOfFirst && isOwnService(input.text('url'), serviceUrl(config))) return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(dataDir)}, for this machine's service alone`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(config.dataDir)}, for this machine's service alone`,
   )
+}
+
+const portOf = ({ port, protocol }: URL) => Number(port || (protocol === 'https:' ? 443 : 80))
+
+function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
+  const url = new URL(urlGiven ?? ownUrl)
+  const ownPort = portOf(new URL(ownUrl))
+  const isOwnPort = ownPort === 0 || ownPort === portOf(url) // PORT 0 takes a free port, which the settings do not tell
+  return isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
 }
 
 async function checkScript(url: string, script: string): Promise<void> {
@@ -211,11 +235,6 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-type Call = `GET ${string}` | `POST ${string}`
-
-const ANSWER_MS_MAX = 10_000
-const ERROR_CHARACTERS_MAX = 300
-
 /**
  * @param body sent as JSON, unless it is a form
  * @throws CommandError with one line
@@ -223,9 +242,9 @@ const ERROR_CHARACTERS_MAX = 300
 async function callService<Answer>(
   url: string,
   call: Call,
-  headers: Readonly<Record<string, string>>,
+  headers: Headers,
   body?: object,
-): Promise<{ answer: Answer; ms: number }> {
+): Promise<Answered<Answer>> {
   const [method, path] = call.split(' ') as [string, string]
   const target = url.replace(/\/+$/, '') + path
   const isForm = body instanceof URLSearchParams // `fetch` sets its type

@@ -1,3 +1,5 @@
+/** Sites and API keys as commands show them. */
+
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
