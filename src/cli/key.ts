@@ -123,9 +123,8 @@ async function runList(input: Input): Promise<void> {
 }
 
 async function runUpdate(input: Input): Promise<void> {
-  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
+  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag)))
     throw new UsageError(`key update: expected something to change; see ${PROGRAM} key update --help`)
-  }
   const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
   const renamed = input.has('name')
   await runChange(input, 'key update', change, ({ name, expiresAt }) =>
@@ -158,11 +157,10 @@ async function runChange(
 
 function keyOptions(input: Input): KeyOptions {
   const name = input.text('name')?.trim()
-  const text = input.text('expires')
-  const expiresAt = text === undefined ? undefined : whenMs(text, 'ahead')!
+  const expires = input.text('expires')
   return {
     ...(name === undefined ? {} : { name }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(expires === undefined ? {} : { expiresAt: whenMs(expires, 'ahead')! }),
     ...(input.has('no-expiry') ? { expiresAt: null } : {}),
   }
 }

@@ -8,7 +8,7 @@ import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { oneOf } from '../domain/value-forms.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
-import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
+import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
 import { CommandError, UsageError } from '../sites/errors.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sites/service-files.ts'
@@ -103,29 +103,21 @@ export const TRY_COMMAND: CommandEntry = {
 
 type Call = `GET ${string}` | `POST ${string}`
 type Headers = Readonly<Record<string, string>>
-type Ask = <Answer>(call: Call, headers: Headers, body?: object) => Promise<Answered<Answer>>
-
-interface Answered<Answer> {
-  readonly answer: Answer
-  readonly ms: number
-}
+type Fields = Readonly<Record<string, unknown>>
 
 async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? serviceUrl(settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = keysOf(input)
-  const browserHeaders = {
-    'X-Site-Key': siteKey,
-    ...(origin === undefined ? {} : { Origin: origin }),
-  }
+  const browserHeaders = { 'X-Site-Key': siteKey, ...(origin === undefined ? {} : { Origin: origin }) }
   const printStep = (step: string, ms: number, text: string) => {
     if (!isJson) printLine(`${step.padEnd(18)}  ${ms.toFixed(1).padStart(8)} ms  ${text}`)
   }
-  const ask: Ask = async <Answer>(call: Call, headers: Headers, body?: object) => {
-    const answered = await callService<Answer>(url, call, headers, body)
-    printStep(call, answered.ms, JSON.stringify(answered.answer))
-    return answered
+  const ask = async <Answer>(call: Call, headers: Headers, body?: object) => {
+    const timed = await callService<Answer>(url, call, headers, body)
+    printStep(call, timed.ms, JSON.stringify(timed.answer))
+    return timed
   }
 
   const vendor = VENDORS[input.text('as') ?? '']
@@ -145,37 +137,23 @@ async function runTry(input: Input): Promise<void> {
   }
   const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
-  if (token === null) {
+  if (token === null)
     throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
-  }
 
   // This part runs in the site's backend, which gets the token with the form.
+  if (vendor !== undefined) await checkScript(url, vendor.scriptPath)
+  const form = new URLSearchParams({ secret: apiKey, response: token })
   const redemption =
-    vendor === undefined ? await redeem(ask, apiKey, token) : await redeemAs(vendor, ask, url, apiKey, token)
-  if (isJson) printJson({ url, challenge, solved, verification, redemption })
-  if (vendor === undefined) return
-  const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
-  compare({ ...redemption.answer }, documented, isJson)
-}
-
-async function redeem(ask: Ask, apiKey: string, token: string): Promise<Answered<RedemptionResult>> {
-  const headers = { Authorization: `Bearer ${apiKey}` }
-  // A real backend adds `expectedIp`, the visitor's address.
-  const redemption = await ask<RedemptionResult>('POST /verify-token', headers, { token })
-  if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
-  return redemption
-}
-
-async function redeemAs(
-  { scriptPath, siteverifyPath }: Vendor,
-  ask: Ask,
-  url: string,
-  apiKey: string,
-  token: string,
-): Promise<Answered<object>> {
-  await checkScript(url, scriptPath)
-  return ask(`POST ${siteverifyPath}`, {}, new URLSearchParams({ secret: apiKey, response: token }))
+    vendor === undefined
+      ? await ask<Fields>('POST /verify-token', { Authorization: `Bearer ${apiKey}` }, { token }) // a real one adds `expectedIp`
+      : await ask<Fields>(`POST ${vendor.siteverifyPath}`, {}, form)
+  if (isJson) printJson({ url, challenge, solved, verification, redemption }) // before an error, so that its cause is seen
+  if (vendor !== undefined) {
+    const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+    const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
+    compare(redemption.answer, documented, isJson)
+  } else if (redemption.answer.success !== true)
+    throw new CommandError('POST /verify-token did not redeem the token')
 }
 
 /** Returns the keys of the flags. Without an API key, these are the first start's, which only its own service gets: one is secret. */
@@ -211,11 +189,7 @@ async function checkScript(url: string, script: string): Promise<void> {
  *
  * @throws CommandError if one differs
  */
-function compare(
-  answer: Record<string, unknown>,
-  documented: Record<string, unknown>,
-  isSilent: boolean,
-): void {
+function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   const json = (value: unknown) => JSON.stringify(value) ?? '-'
   const rows = Object.keys({ ...documented, ...answer }).map(
     field => [field, json(answer[field]), field in documented ? json(documented[field]) : 'any'] as const,
@@ -244,7 +218,7 @@ async function callService<Answer>(
   call: Call,
   headers: Headers,
   body?: object,
-): Promise<Answered<Answer>> {
+): Promise<{ answer: Answer; ms: number }> {
   const [method, path] = call.split(' ') as [string, string]
   const target = url.replace(/\/+$/, '') + path
   const isForm = body instanceof URLSearchParams // `fetch` sets its type
@@ -265,9 +239,8 @@ async function callService<Answer>(
   }
   const ms = performance.now() - start
   const answer = parseObject(text)
-  if (response.status !== 200) {
+  if (response.status !== 200)
     throw new CommandError(`${call} answered ${response.status}${explanation(response, answer)}`)
-  }
   if (answer === undefined) throw new CommandError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
 }
@@ -280,7 +253,7 @@ function causeOf(error: Error): string {
   return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }
 
-function explanation(response: Response, answer: Record<string, unknown> | undefined): string {
+function explanation(response: Response, answer: Fields | undefined): string {
   const retryAfter = response.headers.get('retry-after')
   // uWebSockets.js refuses HTTP/1.0 before powgate sees the request.
   if (response.status === 505)
@@ -297,10 +270,10 @@ function explanation(response: Response, answer: Record<string, unknown> | undef
     .slice(0, ERROR_CHARACTERS_MAX)
 }
 
-function parseObject(text: string): Record<string, unknown> | undefined {
+function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
   } catch {
     return undefined
   }

@@ -24,8 +24,7 @@ const FORM_OF_TOKENS = 1
 
 export class HostRegistry {
   readonly #log: Logger
-  readonly #id = randomBytes(6).toString('hex')
-  readonly #startedAt = Date.now()
+  readonly #run = { id: randomBytes(6).toString('hex'), startedAt: Date.now() }
   /** undefined before `join`, after `leave`, and always with the embedded store. */
   #joined: { readonly store: SiteStore & { close(): Promise<void> }; readonly note: HostNote } | undefined
   #differencesLogged = ''
@@ -39,7 +38,7 @@ export class HostRegistry {
   /** Why this host cannot work with others; a line each. */
   get differencesToOthers(): string[] {
     // In the store's copy of this host's note, `clockAheadMs` is set.
-    const own = this.living.find(({ id }) => id === this.#id)
+    const own = this.living.find(({ id }) => id === this.#run.id)
     if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))
   }
@@ -59,10 +58,10 @@ export class HostRegistry {
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
-    // Most are of a killed run of this host. A living one notes itself again.
+    // Most such notes are of a killed run of this host. A living host of this name notes itself again.
     for (const { id } of namesakes) await store.noteHost(id, null)
-    const note = this.#noteOf(agreed)
-    this.living = (await store.noteHost(this.#id, note, agreed.redisShards)).living
+    const note = { ...this.#run, ...termsOf(agreed) }
+    this.living = (await store.noteHost(this.#run.id, note, agreed.redisShards)).living
     this.#joined = { store, note }
     void this.#keep()
     return agreed
@@ -73,7 +72,7 @@ export class HostRegistry {
     const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return
     const store = await openSiteStore(config).catch(() => before)
-    this.#joined = { store, note: this.#noteOf(config) }
+    this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
     if (store !== before) await before.close()
     await this.#note()
   }
@@ -82,12 +81,8 @@ export class HostRegistry {
     const store = this.#joined?.store
     this.#joined = undefined
     if (store === undefined) return
-    await Promise.race([store.noteHost(this.#id, null).catch(() => {}), sleep(LEAVE_MS)])
+    await Promise.race([store.noteHost(this.#run.id, null).catch(() => {}), sleep(LEAVE_MS)])
     await store.close()
-  }
-
-  #noteOf(config: Config): HostNote {
-    return { id: this.#id, startedAt: this.#startedAt, ...termsOf(config) }
   }
 
   async #keep(): Promise<void> {
@@ -100,7 +95,7 @@ export class HostRegistry {
   async #note(): Promise<void> {
     if (this.#joined === undefined) return
     const { store, note } = this.#joined
-    const noted = await store.noteHost(this.#id, note).catch(() => undefined) // workers report a store that is away
+    const noted = await store.noteHost(this.#run.id, note).catch(() => undefined) // workers report a store that is away
     if (noted === undefined) return
     this.living = noted.living
     const found = this.differencesToOthers

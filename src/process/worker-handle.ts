@@ -26,7 +26,7 @@ export type PrimaryMessage =
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-export interface WorkerStart {
+interface WorkerStart {
   readonly index: number
   readonly settings: SettingValues
   readonly lost: () => CachedRecords
