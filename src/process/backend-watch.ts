@@ -10,7 +10,7 @@ const UNBOUND_MIN = 20
 const UNBOUND_MS = 86_400_000
 /** Bounds the memory: of further API keys nobody learns whether they name addresses. */
 export const API_KEYS_MAX = 1000
-/** From this share of a limit on, its use is told. */
+/** The use of a limit is told once it reaches this share. */
 const TOLD_SHARE = 1 / 2
 const SITES_NAMED_MAX = 3
 

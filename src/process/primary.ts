@@ -26,7 +26,7 @@ interface Seat {
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
   worker: WorkerHandle | undefined
-  /** Starts during a rolling restart; the worker serves until it is ready. */
+  /** Starts during a rolling restart. Until it is ready, `worker` serves. */
   successor: WorkerHandle | undefined
   restarts: Restarts
 }

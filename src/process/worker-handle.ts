@@ -201,7 +201,7 @@ export class WorkerHandle {
     this.#changed()
   }
 
-  /** The worker's last messages may still be on their way. */
+  /** Waits for the channel to close before the end is told, because the worker's last messages may still be on their way. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false
