@@ -37,8 +37,8 @@ async function runPrimary(): Promise<void> {
     const totals = new Totals(() => ({
       logLinesLost: logLinesLost(),
       sitesLost: siteMemory.lostCount,
-      hostsDiffer: hosts.differences.length,
-      redeemLimitUsed: backends.used,
+      hostsDiffer: hosts.differencesToOthers.length,
+      redeemLimitUsed: backends.redeemLimitUsed,
     }))
     const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)

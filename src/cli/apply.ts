@@ -4,8 +4,8 @@ import { createReadStream } from 'node:fs'
 import { configFlag } from '../config/config.ts'
 import { isSiteKey } from '../domain/site.ts'
 import { type ApplyPlan, planApply } from '../sites/apply.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { FileContent } from '../sites/export-file.ts'
-import { CommandError } from '../sites/rules.ts'
 import { authorOfCommand, commit } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
@@ -13,7 +13,7 @@ import { PROGRAM } from '../version.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { type CommandEntry, fileValue, type Input } from './command.ts'
 import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
-import { withStore } from './site-store.ts'
+import { nameOfStore, withStore } from './site-store.ts'
 
 export const APPLY_COMMAND: CommandEntry = {
   name: 'apply',
@@ -45,7 +45,8 @@ async function runApply(input: Input): Promise<void> {
   const isDry = input.has('dry-run')
   const missing = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const content = await readContent(input.required('file'))
-  const [{ plan, hosts }, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const { plan, hosts } = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
@@ -91,11 +92,11 @@ function problemText(problems: readonly string[]): string {
 }
 
 function planJson(
-  { changes, unchanged, keysImported, keysCreated }: ApplyPlan,
+  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
   hosts: readonly HostNote[],
   isDry: boolean,
 ) {
-  const apiKeysMade = keysCreated.map(({ record: { siteKey, name }, apiKey }) => {
+  const apiKeysMade = keysMade.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
   return {
@@ -108,20 +109,20 @@ function planJson(
       warnings: siteWarnings(change.after, hosts),
     })),
     unchanged,
-    ...(keysImported.length > 0 ? { apiKeysAdded: keysImported.map(({ id }) => id) } : {}),
-    ...(keysCreated.length > 0 ? { apiKeysMade } : {}),
+    ...(keysAdded.length > 0 ? { apiKeysAdded: keysAdded.map(({ id }) => id) } : {}),
+    ...(keysMade.length > 0 ? { apiKeysMade } : {}),
   }
 }
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
 function printPlan(
-  { changes, unchanged, keysImported, keysCreated }: ApplyPlan,
+  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
   hosts: readonly HostNote[],
   isDry: boolean,
   storeName: string,
 ): void {
-  if (changes.length + keysImported.length + keysCreated.length === 0) {
+  if (changes.length + keysAdded.length + keysMade.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${storeName}: ${sites} as the file says.`)
     return
@@ -133,9 +134,9 @@ function printPlan(
     printChanges(change.changes, action === 'create')
     for (const warning of siteWarnings(after, hosts)) printLine(`    warning: ${warning}`)
   }
-  for (const { id, siteKey } of keysImported)
+  for (const { id, siteKey } of keysAdded)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
-  for (const { record, apiKey } of keysCreated)
+  for (const { record, apiKey } of keysMade)
     printLine(
       `API key ${record.name} of ${record.siteKey}: ${isDry ? 'would be made' : `${apiKey} (secret, not shown again)`}`,
     )
@@ -143,7 +144,7 @@ function printPlan(
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
-  const keys = { added: keysImported.length, made: keysCreated.length }
+  const keys = { added: keysAdded.length, made: keysMade.length }
   for (const [done, count] of Object.entries(keys))
     if (count > 0) counts.push(`${count} API ${count === 1 ? 'key' : 'keys'} ${done}`)
   printLine(
@@ -151,7 +152,7 @@ function printPlan(
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${storeName}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
   const withKey = new Set(
-    [...keysImported, ...keysCreated.map(({ record }) => record)].map(({ siteKey }) => siteKey),
+    [...keysAdded, ...keysMade.map(({ record }) => record)].map(({ siteKey }) => siteKey),
   )
   const keyless = changes.filter(({ action, after }) => action === 'create' && !withKey.has(after.siteKey))
   if (keyless.length === 0 || isDry) return

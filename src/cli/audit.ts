@@ -5,7 +5,7 @@ import type { CommandEntry, Input } from './command.ts'
 import { dateText, printChanges, printJson, printLine } from './output.ts'
 import { withStore } from './site-store.ts'
 
-const ENTRIES = 50
+const DEFAULT_LIMIT = 50
 
 export const AUDIT_COMMAND: CommandEntry = {
   name: 'audit',
@@ -16,7 +16,7 @@ export const AUDIT_COMMAND: CommandEntry = {
       value: { placeholder: 'KEY', ...SITE_KEY_RULE },
     },
     limit: {
-      about: `Most changes to show. Default: ${ENTRIES}.`,
+      about: `Most changes to show. Default: ${DEFAULT_LIMIT}.`,
       value: integer('N', 1, 1_000_000).text,
     },
     since: {
@@ -36,11 +36,11 @@ export const AUDIT_COMMAND: CommandEntry = {
 async function runAudit(input: Input): Promise<void> {
   const since = input.text('since')
   const query = {
-    limit: Number(input.text('limit') ?? ENTRIES),
+    limit: Number(input.text('limit') ?? DEFAULT_LIMIT),
     siteKey: input.text('site'),
     sinceMs: since === undefined ? undefined : whenMs(since, 'ago'),
   }
-  const [entries] = await withStore(store => store.readAudit(query))
+  const entries = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)
   else if (entries.length === 0) printLine('There are no such changes.')
   else for (const entry of entries) printEntry(entry)

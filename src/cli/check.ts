@@ -1,4 +1,4 @@
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
 
@@ -8,16 +8,17 @@ export const CHECK_COMMAND: CommandEntry = {
   run,
 }
 
-async function run(input: Input): Promise<void> {
+async function run(input: Input): Promise<number> {
   const { facts, problems, warnings, notes } = await (await import('../check/check.ts')).check(process.env)
   if (input.has('json')) {
-    if (problems.length > 0) process.exitCode = 1
     const ok = problems.length === 0
-    return printJson({ ok, problems, warnings, notes, facts: Object.fromEntries(facts) })
+    printJson({ ok, problems, warnings, notes, facts: Object.fromEntries(facts) })
+    return ok ? 0 : 1
   }
   if (facts.length > 0) printFields(facts)
   for (const warning of warnings) printLine('', `warning: ${warning}`)
   for (const note of notes) printLine('', `note: ${note}`)
   if (problems.length > 0) throw new CommandError(problems.join('\n'))
   printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
+  return 0
 }

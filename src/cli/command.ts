@@ -2,7 +2,7 @@
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/value-forms.ts'
-import { UsageError } from '../sites/rules.ts'
+import { UsageError } from '../sites/errors.ts'
 import { PROGRAM } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Field, inColumns } from './output.ts'
@@ -27,7 +27,7 @@ export interface Flag {
   /** One letter, after a single dash. */
   readonly short?: string
   readonly isRequired?: true
-  /** The flag with the opposite meaning. */
+  /** A flag that cannot be given together with this one. */
   readonly contradicts?: string | undefined
 }
 
@@ -48,7 +48,8 @@ export interface Command {
   readonly example: string
   /** A text for the end of the help. */
   readonly details?: () => Promise<string>
-  readonly run: (input: Input) => Promise<void>
+  /** May return the exit code. */
+  readonly run: (input: Input) => Promise<number> | Promise<void>
 }
 
 /** A command as its file declares it. run.ts adds what is left out, and the flags that all commands have. */

@@ -1,9 +1,9 @@
 import { formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
-import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
+import { type Query, type SearchResult, STDIN, searchLogs, VISITS_SHOWN } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { type CommandEntry, fileValue, type Input, type Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
@@ -90,7 +90,7 @@ function printStory(findings: SearchResult, { text, network }: Query): void {
     for (const { time, title, lines } of own.map(stepOf))
       printLine(`${time}  ${title}`, ...lines.map(line => `    ${line}`), '')
   }
-  if (isCut) printLine(`More lines match; only the last ${VISITS} visits are shown.`)
+  if (isCut) printLine(`More lines match; only the last ${VISITS_SHOWN} visits are shown.`)
   if (skipped > 0) printLine(`${skipped} lines mention it but ${NOT_READ}.`)
   printLine(readText(read))
 }

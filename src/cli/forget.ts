@@ -6,7 +6,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
 import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
@@ -37,7 +37,7 @@ async function runForget(input: Input): Promise<void> {
   const keys = [signing, ...others].map(key =>
     new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
   )
-  const [{ removed, lists }] = await withStore(async store => ({
+  const { removed, lists } = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))

@@ -10,15 +10,15 @@ export const HOSTS_COMMAND: CommandEntry = {
 }
 
 async function run(input: Input): Promise<void> {
-  const [{ living: hosts }] = await withStore(store => store.livingHosts())
-  const living = [...hosts].sort((one, other) => (one.name < other.name ? -1 : 1))
-  const found = living.flatMap((one, index) =>
-    living.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
+  const { living } = await withStore(store => store.livingHosts())
+  const hosts = [...living].sort((one, other) => (one.name < other.name ? -1 : 1))
+  const found = hosts.flatMap((one, index) =>
+    hosts.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )
-  if (input.has('json')) return printJson({ hosts: living.map(viewOf), differences: found })
+  if (input.has('json')) return printJson({ hosts: hosts.map(viewOf), differences: found })
   if (settingsOf().redis === undefined) return printLine('The embedded store has one host: this machine.')
-  if (living.length === 0) return printLine('No host runs.')
-  const rows = living.map(({ name, version, startedAt, workers }) => {
+  if (hosts.length === 0) return printLine('No host runs.')
+  const rows = hosts.map(({ name, version, startedAt, workers }) => {
     return [name, version, dateText(startedAt), String(workers)]
   })
   printTable(['host', 'version', 'since', 'workers'], rows)

@@ -2,7 +2,8 @@ import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
-import { UsageError, whenMs } from '../sites/rules.ts'
+import { UsageError } from '../sites/errors.ts'
+import { whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,
   createApiKey,
@@ -16,7 +17,7 @@ import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, onLostOutput, printFields, printJson, printLine, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { withStore } from './site-store.ts'
+import { nameOfStore, withStore } from './site-store.ts'
 import { type ApiKeyView, apiKeyView, findKeys, printKeys } from './views.ts'
 
 const KEY_ID_FORM = new RegExp(`^${API_KEY_ID_PATTERN}$`)
@@ -89,7 +90,8 @@ async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
   requireOutput()
-  const [{ record, apiKey }, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const { record, apiKey } = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
@@ -112,7 +114,7 @@ async function runCreate(input: Input): Promise<void> {
 
 async function runList(input: Input): Promise<void> {
   const siteKey = input.text(SITE_KEY.name)
-  const [keys] = await withStore(async store => {
+  const keys = await withStore(async store => {
     if (siteKey !== undefined) await findSite(store, siteKey)
     return findKeys(store, siteKey)
   })
@@ -121,9 +123,8 @@ async function runList(input: Input): Promise<void> {
 }
 
 async function runUpdate(input: Input): Promise<void> {
-  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
+  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag)))
     throw new UsageError(`key update: expected something to change; see ${PROGRAM} key update --help`)
-  }
   const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
   const renamed = input.has('name')
   await runChange(input, 'key update', change, ({ name, expiresAt }) =>
@@ -144,7 +145,8 @@ async function runChange(
   outcome: (key: ApiKeyView) => string,
 ): Promise<void> {
   const author = authorOfCommand(command)
-  const [key, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const key = await withStore(async store => {
     const record = await change(store, input.required(KEY_ID.name), author)
     return apiKeyView(record, (await store.readUses([record.id])).get(record.id))
   })
@@ -155,11 +157,10 @@ async function runChange(
 
 function keyOptions(input: Input): KeyOptions {
   const name = input.text('name')?.trim()
-  const text = input.text('expires')
-  const expiresAt = text === undefined ? undefined : whenMs(text, 'ahead')!
+  const expires = input.text('expires')
   return {
     ...(name === undefined ? {} : { name }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(expires === undefined ? {} : { expiresAt: whenMs(expires, 'ahead')! }),
     ...(input.has('no-expiry') ? { expiresAt: null } : {}),
   }
 }

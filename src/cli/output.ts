@@ -2,7 +2,7 @@
 
 import { fstatSync, statSync } from 'node:fs'
 import type { FieldChange } from '../domain/audit.ts'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 /** Control characters in visitors' text could change what a terminal shows. */

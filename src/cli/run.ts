@@ -1,7 +1,7 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
 import { scrubByForm } from '../log/redaction.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { VERSION } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
@@ -39,7 +39,7 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
 }
 
 export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
-  const lists = await Promise.all(words.map(word => (Object.hasOwn(LOAD, word) ? LOAD[word]!() : [])))
+  const lists = await Promise.all(words.map(word => LOAD[word]!()))
   return lists.flat().map(command => {
     const json = command.name === 'serve' ? {} : { json: JSON_FLAG }
     const flags = { ...command.flags, ...json, config: CONFIG }
@@ -47,7 +47,7 @@ export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): 
   })
 }
 
-/** Returns the exit code: 0 done; 1 not possible; 2 not understood, and nothing was opened or changed. */
+/** Prints errors. Returns the exit code: 0 done; 1 not possible; 2 not understood, and nothing was opened or changed. */
 export async function answer(args: readonly string[]): Promise<number> {
   try {
     return await run(args)
@@ -64,8 +64,8 @@ function problemText(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** @throws UsageError, CommandError */
-export async function run(args: readonly string[]): Promise<number> {
+/** Returns the exit code. @throws UsageError, CommandError */
+async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {
     process.stderr.write(overview(await commandsOf()))
@@ -80,27 +80,27 @@ export async function run(args: readonly string[]): Promise<number> {
     process.stdout.write(`powgate ${VERSION}\nHTTP server: ${serverBuildText()}\n`)
     return 0
   }
-  const group = await commandsOf([first])
-  const command = group.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
-  if (command === undefined) return runGroup(first, group, args.slice(1))
-  const rest = args.slice(command.name.split(' ').length)
-  if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
-  else {
-    const input = readInput(command, rest, process.env)
-    // gatherSettings looks for the file here.
-    process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
-    await command.run(input)
-  }
-  return Number(process.exitCode ?? 0)
-}
-
-/** Answers a first word alone, as in `powgate site --help`, or no command. */
-function runGroup(first: string, group: readonly Command[], [second]: readonly string[]): number {
-  if (group.length === 0) {
+  if (!Object.hasOwn(LOAD, first)) {
     const words = Object.keys(LOAD)
     const problem = `there is no such command${didYouMean(first, words)}`
     throw new UsageError(`${first}: ${problem}; expected ${words.join(', ')} or --help`)
   }
+  const group = await commandsOf([first])
+  const command = group.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
+  if (command === undefined) return runGroup(first, group, args[1])
+  const rest = args.slice(command.name.split(' ').length)
+  if (rest.some(isHelp)) {
+    process.stdout.write(await commandHelp(command))
+    return 0
+  }
+  const input = readInput(command, rest, process.env)
+  // The settings of commands (settingsOf) and of the service (start.ts) take the file's path from this variable.
+  process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
+  return (await command.run(input)) ?? 0
+}
+
+/** Answers `powgate site --help`; refuses `powgate site`, and words that follow `site` but name none of its commands. */
+function runGroup(first: string, group: readonly Command[], second: string | undefined): number {
   if (second !== undefined && isHelp(second)) {
     process.stdout.write(overview(group))
     return 0

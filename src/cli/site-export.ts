@@ -1,15 +1,13 @@
 /** `powgate site export` and `powgate site schema`. */
 
-import { localUrl } from '../config/config.ts'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
-import type { CachedRecords, SiteRecord } from '../domain/site.ts'
+import { UsageError } from '../sites/errors.ts'
 import { exportFile } from '../sites/export-file.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
 import { findSite } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson } from './output.ts'
+import { isNotDemo, recordsOfService } from './service-records.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { settingsOf, withStore } from './site-store.ts'
+import { withStore } from './site-store.ts'
 
 export const EXPORT_COMMANDS: readonly CommandEntry[] = [
   {
@@ -41,9 +39,9 @@ async function runExport(input: Input): Promise<void> {
   if (input.has('from-service')) {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
     const { sites, apiKeys } = await recordsOfService()
-    return printDocument(input, exportFile(sites, apiKeys))
+    return printDocument(input, exportFile(sites, apiKeys)) // as with --whole
   }
-  const [file] = await withStore(async store => {
+  const file = await withStore(async store => {
     const sites =
       siteKeys === undefined
         ? (await store.listSites()).filter(isNotDemo)
@@ -51,37 +49,6 @@ async function runExport(input: Input): Promise<void> {
     return exportFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
   })
   printDocument(input, file)
-}
-
-const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
-
-const ANSWER_MS_MAX = 10_000
-
-/**
- * Asks the running service for the sites (except those of /demo) and API keys that it remembers, even if its store has lost them.
- *
- * @throws CommandError if no service answers at the admin port
- */
-export async function recordsOfService(): Promise<CachedRecords> {
-  const { RECORDS_PATH } = await import('../admin/records-route.ts')
-  const { adminHost, adminPort } = settingsOf()
-  if (adminPort === undefined)
-    throw new CommandError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
-  // The name `localhost` could lead to [::1], where another program may listen.
-  const host = adminHost === '0.0.0.0' || adminHost === '::' ? '127.0.0.1' : adminHost
-  const url = localUrl({ host, port: adminPort }) + RECORDS_PATH
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
-    if (!answer.ok) throw new Error(`it answered ${answer.status}`)
-    const { sites, apiKeys } = (await answer.json()) as CachedRecords
-    const isPresent = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
-    return { sites: sites.filter(isPresent).filter(isNotDemo), apiKeys: apiKeys.filter(isPresent) }
-  } catch (error) {
-    const { message, cause } = error as Error
-    throw new CommandError(
-      `cannot read the sites of the service at ${url}: ${(cause as Error)?.message ?? message}`,
-    )
-  }
 }
 
 async function runSchema(input: Input): Promise<void> {

@@ -11,7 +11,8 @@ import {
   type SiteSettings,
   withValue,
 } from '../domain/site-fields.ts'
-import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
+import { UsageError } from '../sites/errors.ts'
+import { SITE_KEY_RULE } from '../sites/rules.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
@@ -31,7 +32,7 @@ function fieldsOf(flag: string): readonly SiteField[] {
   return FIELDS.filter(field => field.flag === flag)
 }
 
-/** If several fields share a flag, its value names one of them (`--weight webdriver=1`): the name. Otherwise undefined. */
+/** Returns the name that a flag of several fields has for this one (`webdriver` in `--weight webdriver=1`), else undefined. */
 function namedPart({ flag, path }: SiteField): string | undefined {
   return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }

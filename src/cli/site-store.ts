@@ -3,7 +3,7 @@
 import { resolve } from 'node:path'
 import { type Config, ConfigError, gatherSettings, parseConfig } from '../config/config.ts'
 import { describeTarget } from '../config/redis.ts'
-import { CommandError, UsageError } from '../sites/rules.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
@@ -11,21 +11,18 @@ import { systemErrorText } from '../words/system-error.ts'
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store that the settings name. The code of the stores is loaded here, because help and mistaken calls
- * need none.
+ * Returns what an action on the store of the settings returns. The code of the stores is loaded here, because help and mistaken
+ * calls need none.
  *
- * @returns what the action returned, and where the store is: a directory, or a description of Redis
  * @throws CommandError if the store fails; and what the action throws
  */
-export async function withStore<Result>(
-  action: (store: SiteStore) => Promise<Result>,
-): Promise<[result: Result, storeName: string]> {
+export async function withStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
   const config = settingsOf()
   const { openSiteStore } = await import('../store/open.ts')
   let store: Awaited<ReturnType<typeof openSiteStore>> | undefined
   try {
     store = await openSiteStore(config)
-    return [await action(store), placeOf(config)]
+    return await action(store)
   } catch (error) {
     if (error instanceof CommandError || error instanceof UsageError) throw error
     if (error instanceof StoreSetupError) throw new CommandError(error.message)
@@ -46,7 +43,9 @@ export function settingsOf(): Config {
   }
 }
 
-function placeOf({ redis, redisPrefix, dataDir }: Config): string {
+/** A directory, or a description of Redis. */
+export function nameOfStore(): string {
+  const { redis, redisPrefix, dataDir } = settingsOf()
   if (redis === undefined) return resolve(dataDir)
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }

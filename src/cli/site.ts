@@ -5,8 +5,9 @@ import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
 import { inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
-import { CommandError, durationMs, UsageError } from '../sites/rules.ts'
+import { durationMs } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
@@ -22,9 +23,9 @@ import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
-import { recordsOfService } from './site-export.ts'
+import { recordsOfService } from './service-records.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { settingsOf, withStore } from './site-store.ts'
+import { nameOfStore, settingsOf, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -109,7 +110,8 @@ async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, givenFields(input))
   const author = authorOfCommand('site create')
   requireOutput()
-  const [{ site, apiKey, warnings }, storeName] = await withStore(async store =>
+  const storeName = nameOfStore()
+  const { site, apiKey, warnings } = await withStore(async store =>
     withWarnings(store, await createSite(store, wanted, author)),
   )
   onLostOutput(
@@ -144,7 +146,8 @@ function redeemText({ siteKey }: SiteRecord): string {
 
 async function runDelete(input: Input): Promise<void> {
   const author = authorOfCommand('site delete')
-  const [{ site, apiKeys }, storeName] = await withStore(async store => {
+  const storeName = nameOfStore()
+  const { site, apiKeys } = await withStore(async store => {
     const site = await findSite(store, input.required(SITE_KEY.name))
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
@@ -164,27 +167,26 @@ async function runDelete(input: Input): Promise<void> {
 }
 
 async function runList(input: Input): Promise<void> {
-  const [found, storeName] = await withStore(store => store.listSites())
-  const sites = inOrderOfCreation(found)
+  const sites = inOrderOfCreation(await withStore(store => store.listSites()))
   if (input.has('json')) return printJson(sites)
-  if (sites.length === 0) return printLine(await noSitesText(storeName))
+  if (sites.length === 0) return printLine(await noSitesText())
   const rows = sites.map(site => {
     return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
   printTable(['site key', 'name', 'state', 'origins'], rows)
 }
 
-async function noSitesText(storeName: string): Promise<string> {
+async function noSitesText(): Promise<string> {
   const remembered = await recordsOfService().catch(() => undefined)
   const lost = remembered?.sites.length ?? 0
   if (lost === 0)
-    return `There are no sites in ${storeName}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`
-  return `There are no sites in ${storeName}, but the running service remembers ${lost}: ${restoreSteps()}`
+    return `There are no sites in ${nameOfStore()}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`
+  return `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}: ${restoreSteps()}`
 }
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const [{ site, keys, usualRate }] = await withStore(async store => {
+  const { site, keys, usualRate } = await withStore(async store => {
     const site = await findSite(store, siteKey)
     return { site, keys: await findKeys(store, siteKey), usualRate: await usualRateOf(store, site) }
   })
@@ -245,7 +247,8 @@ async function runChange(
 ): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(command)
-  const [{ site, warnings }, storeName] = await withStore(async store =>
+  const storeName = nameOfStore()
+  const { site, warnings } = await withStore(async store =>
     withWarnings(store, { site: await change(store, siteKey, author) }),
   )
   onLostOutput(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)

@@ -50,11 +50,9 @@ const SEARCHES = {
 
 const CLEAR_LINE = '\r\x1b[K'
 
-/** Shows progress on a terminal. */
-export function solve(
-  { nonce, difficulty, algorithm = nonceTerms(nonce).puzzle }: Task,
-  terminal = process.stderr,
-): Solved {
+/** Finds the counter, and shows its progress on a terminal. */
+export function solve({ nonce, difficulty, algorithm = nonceTerms(nonce).puzzle }: Task): Solved {
+  const terminal = process.stderr
   const startedAtMs = performance.now()
   const { search, step } = SEARCHES[algorithm]
   for (let start = 0; ; start += step) {

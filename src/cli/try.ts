@@ -1,4 +1,4 @@
-/** `powgate try` sends one visitor through a running service. Integrators may read it as an example. */
+/** `powgate try` sends one visitor through a running service. Integrators may read `runTry` as an example. */
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -8,14 +8,18 @@ import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { oneOf } from '../domain/value-forms.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
-import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
-import { CommandError, SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
+import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
+import { CommandError, UsageError } from '../sites/errors.ts'
+import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sites/service-files.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
 import { settingsOf } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
+
+const ANSWER_MS_MAX = 10_000
+const ERROR_CHARACTERS_MAX = 300
 
 export const URL_FLAG: Flag = {
   about: 'Address of the service. Default: where the service of this data directory listens.',
@@ -97,26 +101,27 @@ export const TRY_COMMAND: CommandEntry = {
   run: runTry,
 }
 
+type Call = `GET ${string}` | `POST ${string}`
+type Headers = Readonly<Record<string, string>>
+type Fields = Readonly<Record<string, unknown>>
+
 async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? serviceUrl(settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
-  const { siteKey, apiKey } = await keysOf(input)
-  const browserHeaders = {
-    'X-Site-Key': siteKey,
-    ...(origin === undefined ? {} : { Origin: origin }),
-  }
+  const { siteKey, apiKey } = keysOf(input)
+  const browserHeaders = { 'X-Site-Key': siteKey, ...(origin === undefined ? {} : { Origin: origin }) }
   const printStep = (step: string, ms: number, text: string) => {
     if (!isJson) printLine(`${step.padEnd(18)}  ${ms.toFixed(1).padStart(8)} ms  ${text}`)
   }
-  const ask = async <Answer>(call: Call, headers: Readonly<Record<string, string>>, body?: object) => {
+  const ask = async <Answer>(call: Call, headers: Headers, body?: object) => {
     const timed = await callService<Answer>(url, call, headers, body)
     printStep(call, timed.ms, JSON.stringify(timed.answer))
     return timed
   }
 
   const vendor = VENDORS[input.text('as') ?? '']
-  const page = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
+  const pageFields = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
 
   // This part runs in the browser.
   const challenge = await ask<Challenge>('GET /challenge', browserHeaders)
@@ -127,52 +132,50 @@ async function runTry(input: Input): Promise<void> {
     counter: solved.counter,
     solveTimeMs: Math.round(solved.ms),
     fingerprintHash: createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex'),
-    ...page,
-    environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide
+    ...pageFields,
+    environment: PLAIN_ENVIRONMENT, // without any, the score is lower
   }
   const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
-  if (token === null) {
+  if (token === null)
     throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
-  }
 
   // This part runs in the site's backend, which gets the token with the form.
-  if (vendor === undefined) {
-    // A real backend adds `expectedIp`, the visitor's address.
-    const backendHeaders = { Authorization: `Bearer ${apiKey}` }
-    const redemption = await ask<RedemptionResult>('POST /verify-token', backendHeaders, { token })
-    if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
-    if (isJson) printJson({ url, challenge, solved, verification, redemption })
-    return
-  }
-  await checkScript(url, vendor.scriptPath)
+  if (vendor !== undefined) await checkScript(url, vendor.scriptPath)
   const form = new URLSearchParams({ secret: apiKey, response: token })
-  const redemption = await ask<Record<string, unknown>>(`POST ${vendor.siteverifyPath}`, {}, form)
-  if (isJson) printJson({ url, challenge, solved, verification, redemption })
-  const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...page }
-  compare(redemption.answer, documented, isJson)
+  const redemption =
+    vendor === undefined
+      ? await ask<Fields>('POST /verify-token', { Authorization: `Bearer ${apiKey}` }, { token }) // a real one adds `expectedIp`
+      : await ask<Fields>(`POST ${vendor.siteverifyPath}`, {}, form)
+  if (isJson) printJson({ url, challenge, solved, verification, redemption }) // before an error, so that its cause is seen
+  if (vendor !== undefined) {
+    const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+    const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
+    compare(redemption.answer, documented, isJson)
+  } else if (redemption.answer.success !== true)
+    throw new CommandError('POST /verify-token did not redeem the token')
 }
 
-const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
-
-/** Without flags, returns the keys of the first start, but for a service of this machine alone, because one is a secret. */
-async function keysOf(input: Input): Promise<FirstKeys> {
+/** Returns the keys of the flags. Without an API key, these are the first start's, which only its own service gets: one is secret. */
+function keysOf(input: Input): FirstKeys {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
   const config = settingsOf()
-  const { dataDir } = config
-  const first = readFirstKeys(dataDir)
-  const ownUrl = new URL(serviceUrl(config))
-  const url = new URL(input.text('url') ?? ownUrl)
-  // PORT 0 takes a free port, which the settings do not tell.
-  const isOwnPort = portOf(ownUrl) === 0 || portOf(ownUrl) === portOf(url)
-  const isOwn = isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
-  if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
-    return first
+  const first = readFirstKeys(config.dataDir)
+  const isOfFirst = apiKey === undefined && (siteKey === undefined || siteKey === first?.siteKey)
+  if (first !== undefined && isOfFirst && isOwnService(input.text('url'), serviceUrl(config))) return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(dataDir)}, for this machine's service alone`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(config.dataDir)}, for this machine's service alone`,
   )
+}
+
+const portOf = ({ port, protocol }: URL) => Number(port || (protocol === 'https:' ? 443 : 80))
+
+function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
+  const url = new URL(urlGiven ?? ownUrl)
+  const ownPort = portOf(new URL(ownUrl))
+  const isOwnPort = ownPort === 0 || ownPort === portOf(url) // PORT 0 takes a free port, which the settings do not tell
+  return isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
 }
 
 async function checkScript(url: string, script: string): Promise<void> {
@@ -186,11 +189,7 @@ async function checkScript(url: string, script: string): Promise<void> {
  *
  * @throws CommandError if one differs
  */
-function compare(
-  answer: Record<string, unknown>,
-  documented: Record<string, unknown>,
-  isSilent: boolean,
-): void {
+function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   const json = (value: unknown) => JSON.stringify(value) ?? '-'
   const rows = Object.keys({ ...documented, ...answer }).map(
     field => [field, json(answer[field]), field in documented ? json(documented[field]) : 'any'] as const,
@@ -210,11 +209,6 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-type Call = `GET ${string}` | `POST ${string}`
-
-const ANSWER_MS_MAX = 10_000
-const ERROR_CHARACTERS_MAX = 300
-
 /**
  * @param body sent as JSON, unless it is a form
  * @throws CommandError with one line
@@ -222,7 +216,7 @@ const ERROR_CHARACTERS_MAX = 300
 async function callService<Answer>(
   url: string,
   call: Call,
-  headers: Readonly<Record<string, string>>,
+  headers: Headers,
   body?: object,
 ): Promise<{ answer: Answer; ms: number }> {
   const [method, path] = call.split(' ') as [string, string]
@@ -245,9 +239,8 @@ async function callService<Answer>(
   }
   const ms = performance.now() - start
   const answer = parseObject(text)
-  if (response.status !== 200) {
+  if (response.status !== 200)
     throw new CommandError(`${call} answered ${response.status}${explanation(response, answer)}`)
-  }
   if (answer === undefined) throw new CommandError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
 }
@@ -260,7 +253,7 @@ function causeOf(error: Error): string {
   return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }
 
-function explanation(response: Response, answer: Record<string, unknown> | undefined): string {
+function explanation(response: Response, answer: Fields | undefined): string {
   const retryAfter = response.headers.get('retry-after')
   // uWebSockets.js refuses HTTP/1.0 before powgate sees the request.
   if (response.status === 505)
@@ -277,10 +270,10 @@ function explanation(response: Response, answer: Record<string, unknown> | undef
     .slice(0, ERROR_CHARACTERS_MAX)
 }
 
-function parseObject(text: string): Record<string, unknown> | undefined {
+function parseObject(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+    return typeof value === 'object' && value !== null ? (value as Fields) : undefined
   } catch {
     return undefined
   }

@@ -1,3 +1,5 @@
+/** Sites and API keys as commands show them. */
+
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -18,10 +20,7 @@ export type ApiKeyView = ReturnType<typeof apiKeyView>
 const SOON_MS = 14 * 86_400_000
 
 /** Keys of one site or of all, oldest first. */
-export async function findKeys(
-  store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
-  siteKey?: string,
-): Promise<ApiKeyView[]> {
+export async function findKeys(store: SiteStore, siteKey?: string): Promise<ApiKeyView[]> {
   const all = await store.listApiKeys()
   const records = all.filter(key => siteKey === undefined || key.siteKey === siteKey)
   const uses = await store.readUses(records.map(({ id }) => id))

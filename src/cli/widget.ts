@@ -1,5 +1,5 @@
 import { findWidget, type Widget } from '../http/assets.ts'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { SITE_KEY_FLAG, URL_FLAG } from './try.ts'
@@ -27,6 +27,7 @@ function snippetsFor(widget: Widget, url: string, siteKey: string) {
     script: `<script src="${base}/widget.js" async></script>`,
     pinnedScript: `<script src="${base}/widget/${fileName}" integrity="${widget.integrity}" crossorigin="anonymous" async></script>`,
     element: `<pow-gate site-key="${siteKey}"></pow-gate>`,
+    // The workers start in a hidden frame of the service, which has a policy of its own, so the page needs no `worker-src`.
     csp: ['script-src', 'connect-src', 'frame-src'].map(directive => `${directive} ${origin}`),
   }
 }

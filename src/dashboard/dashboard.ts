@@ -36,7 +36,7 @@ function stateOf(
   totals: Totals,
   supervisor: Supervisor,
   hosts: HostRegistry,
-  { near, unbound }: Backends,
+  { limitsHalfUsed, unbound }: Backends,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
@@ -52,10 +52,12 @@ function stateOf(
     isStoreEmbedded: config.redis === undefined,
     sitesLost: values.sitesLost ?? 0,
     hosts: hosts.living.map(viewOf),
-    differences: hosts.differences,
+    differences: hosts.differencesToOthers,
     backends: [
       // Junk tokens have a limit of their own, so one that is over it refuses no good token.
-      ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
+      ...limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
+        return { text, isOver: perMinute > limit && !isJunk }
+      }),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
     isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,

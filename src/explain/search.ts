@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { CommandError } from '../sites/rules.ts'
+import { CommandError } from '../sites/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
@@ -34,7 +34,7 @@ export interface SearchResult {
 export const STDIN = '-'
 const STDIN_FD = 0
 /** A visit is a nonce, or a line without one. */
-export const VISITS = 10
+export const VISITS_SHOWN = 10
 const RECORDS_MAX = 1000
 
 /**
@@ -76,7 +76,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   }
 }
 
-/** Collects records, and keeps those of the last VISITS visits. */
+/** Collects records, and keeps those of the last VISITS_SHOWN visits. */
 class LastVisits {
   isCut = false
   /** The key is the line, because both passes find some. */
@@ -96,7 +96,7 @@ class LastVisits {
     const lastMs = new Map<unknown, number>()
     for (const [line, { nonce = line, time }] of this.#records)
       lastMs.set(nonce, Math.max(Number(time) || 0, lastMs.get(nonce) ?? 0))
-    const kept = new Map([...lastMs].sort(([, a], [, b]) => b - a).slice(0, VISITS))
+    const kept = new Map([...lastMs].sort(([, a], [, b]) => b - a).slice(0, VISITS_SHOWN))
     for (const [line, { nonce = line }] of this.#records) if (!kept.has(nonce)) this.#records.delete(line)
     this.isCut ||= kept.size < lastMs.size
   }

@@ -24,11 +24,9 @@ const FORM_OF_TOKENS = 1
 
 export class HostRegistry {
   readonly #log: Logger
-  readonly #id = randomBytes(6).toString('hex')
-  readonly #startedAt = Date.now()
-  /** This host's note; undefined before `join`, and always with the embedded store. */
-  #own: HostNote | undefined
-  #store: (SiteStore & { close(): Promise<void> }) | undefined
+  readonly #run = { id: randomBytes(6).toString('hex'), startedAt: Date.now() }
+  /** undefined before `join`, after `leave`, and always with the embedded store. */
+  #joined: { readonly store: SiteStore & { close(): Promise<void> }; readonly note: HostNote } | undefined
   #differencesLogged = ''
   /** The hosts of the store, this one too, as of the last note. */
   living: readonly HostNote[] = []
@@ -38,9 +36,9 @@ export class HostRegistry {
   }
 
   /** Why this host cannot work with others; a line each. */
-  get differences(): string[] {
-    // The store's copy also tells how far this host's clock is ahead.
-    const own = this.living.find(({ id }) => id === this.#id) ?? this.#own
+  get differencesToOthers(): string[] {
+    // In the store's copy of this host's note, `clockAheadMs` is set.
+    const own = this.living.find(({ id }) => id === this.#run.id)
     if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))
   }
@@ -48,7 +46,7 @@ export class HostRegistry {
   /**
    * Notes this host in the store, now and every five seconds.
    *
-   * @param isShardsSet whether POWGATE_REDIS_SHARDS is set; otherwise this host takes the living hosts' number of shards
+   * @param isShardsSet whether POWGATE_REDIS_SHARDS is set; otherwise this host takes the number that the last host to join had
    * @returns the configuration with that number
    * @throws StoreSetupError if this host differs from the living ones
    */
@@ -60,49 +58,47 @@ export class HostRegistry {
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
-    // A killed run of this host left its note. A living host with the same name soon notes itself again.
+    // Most such notes are of a killed run of this host. A living host of this name notes itself again.
     for (const { id } of namesakes) await store.noteHost(id, null)
-    this.#own = noteOf(agreed, this.#id, this.#startedAt)
-    this.living = (await store.noteHost(this.#id, this.#own, agreed.redisShards)).living
-    this.#store = store
+    const note = { ...this.#run, ...termsOf(agreed) }
+    this.living = (await store.noteHost(this.#run.id, note, agreed.redisShards)).living
+    this.#joined = { store, note }
     void this.#keep()
     return agreed
   }
 
   /** Connects again after a reload. If the new store does not answer, the connection to the present one stays. */
   async reconnect(config: Config): Promise<void> {
-    const before = this.#store
+    const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return
-    this.#own = noteOf(config, this.#id, this.#startedAt)
-    const store = await openSiteStore(config).catch(() => undefined)
-    if (store !== undefined) {
-      this.#store = store
-      await before.close()
-    }
+    const store = await openSiteStore(config).catch(() => before)
+    this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
+    if (store !== before) await before.close()
     await this.#note()
   }
 
   async leave(): Promise<void> {
-    const store = this.#store
-    this.#store = undefined
+    const store = this.#joined?.store
+    this.#joined = undefined
     if (store === undefined) return
-    await Promise.race([store.noteHost(this.#id, null).catch(() => {}), sleep(LEAVE_MS)])
+    await Promise.race([store.noteHost(this.#run.id, null).catch(() => {}), sleep(LEAVE_MS)])
     await store.close()
   }
 
   async #keep(): Promise<void> {
-    while (this.#store !== undefined) {
+    while (this.#joined !== undefined) {
       await sleep(NOTE_MS, undefined, { ref: false })
       await this.#note()
     }
   }
 
   async #note(): Promise<void> {
-    // A store that is away is reported by the workers.
-    const noted = await this.#store?.noteHost(this.#id, this.#own ?? null).catch(() => undefined)
+    if (this.#joined === undefined) return
+    const { store, note } = this.#joined
+    const noted = await store.noteHost(this.#run.id, note).catch(() => undefined) // workers report a store that is away
     if (noted === undefined) return
     this.living = noted.living
-    const found = this.differences
+    const found = this.differencesToOthers
     const text = found.join('\n')
     if (text === this.#differencesLogged) return
     this.#differencesLogged = text
@@ -116,13 +112,16 @@ export class HostRegistry {
 }
 
 /**
+ * Compares this host with the living ones. A note with its own name was probably left by a killed run of it. Where such a note
+ * differs, this takes 6 s, in which a living host notes itself again: if it does, it counts among the others.
+ *
  * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
- * hosts of this host's name and port
+ * notes with its own name
  */
 export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
   const agreed = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
-  const own = noteOf(agreed, '', 0)
+  const own = termsOf(agreed)
   const namesakes = living.filter(({ name }) => name === own.name)
   const others = living.filter(({ name }) => name !== own.name)
   if (namesakes.some(host => differences(own, host).length > 0))
@@ -136,20 +135,18 @@ export async function compareWithHosts(store: SiteStore, config: Config, isShard
   return { agreed, names, namesakes, problems }
 }
 
-/** Finds the living hosts among those with one name: a killed run of this host left a note, and never notes itself again. */
 async function notedAgain(store: SiteStore, before: readonly HostNote[]): Promise<HostNote[]> {
   await sleep(NOTE_MS + 1000)
   const { living } = await store.livingHosts()
   return living.filter(({ id, notedAt }) => before.some(host => host.id === id && host.notedAt !== notedAt))
 }
 
-function noteOf(config: Config, id: string, startedAt: number): HostNote {
+/** What a host notes of itself at every run alike. The keys of `shared` are printed where hosts differ. */
+function termsOf(config: Config): Omit<HostNote, 'id' | 'startedAt'> {
   const { signing, fingerprints } = new Keyring(resolveSecrets(config))
   return {
-    id,
     name: `${hostname()}:${config.port}`,
     version: VERSION,
-    startedAt,
     workers: config.workers,
     shared: {
       POWGATE_REDIS_SHARDS: config.redisShards,

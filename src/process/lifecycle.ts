@@ -181,7 +181,7 @@ export class Lifecycle {
   async #fail(error: Error): Promise<void> {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // Some errors contain the data that caused them.
+    // The whole error is not logged, because some contain the data that caused them.
     this.#parts.log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',

@@ -1,6 +1,6 @@
 /**
- * The primary process: forks one worker per core, replaces those that end, restarts them one by one while the others
- * serve, and drains them at the end. Every worker listens on the port itself (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
+ * The primary process: forks one worker per core, replaces those that end, restarts them one by one while the others serve, and
+ * drains them at the end. Workers listen on the port themselves (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
  *
  *   seat   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -26,7 +26,7 @@ interface Seat {
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
   worker: WorkerHandle | undefined
-  /** Starts during a rolling restart; the worker serves until it is ready. */
+  /** Starts during a rolling restart. Until it is ready, `worker` serves. */
   successor: WorkerHandle | undefined
   restarts: Restarts
 }

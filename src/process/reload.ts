@@ -50,8 +50,8 @@ function effective(values: SettingValues, name: SettingName): string {
 type Target = WorkerSetup['config']['redis']
 
 /**
- * Compares what can be told from the settings. Another password or host may lead to the same Redis; if it is another one, its epoch
- * differs, so that it forgets tokens and redeems none twice.
+ * Compares what the settings can tell. Another password or host may lead to the same Redis. If it leads to another one, that one's
+ * epoch differs, so it refuses what was issued before, and no token is redeemed twice.
  */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db

@@ -17,7 +17,7 @@ const RESTART_DELAY_MS_MAX = 1000
 const END_MS = 10_000
 /** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
-/** V8's heap gets so many bytes for each byte that the state may have, because the count of these leaves out garbage and some objects. */
+/** V8's heap may have so many times the bytes of the state, whose count leaves out garbage and some objects. */
 const HEAP_TIMES = 2
 
 export class StoreProcess {

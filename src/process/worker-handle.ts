@@ -26,7 +26,7 @@ export type PrimaryMessage =
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-export interface WorkerStart {
+interface WorkerStart {
   readonly index: number
   readonly settings: SettingValues
   readonly lost: () => CachedRecords
@@ -43,8 +43,8 @@ export interface WorkerListener {
   unreachable(error: Error): void
 }
 
-/** uWebSockets.js has 4,096, less than a parent domain's cookies may have. */
-const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
+/** uWebSockets.js reads this variable. Its default of 4,096 is less than the cookies of a parent domain may have. */
+const HEADER_BYTES_VARIABLE = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
 /** A worker that does not end within `drainMs` is killed after this. */
 const KILL_GRACE_MS = 2000
@@ -79,7 +79,7 @@ export class WorkerHandle {
   constructor(order: WorkerStart, listener: WorkerListener) {
     this.order = order
     this.#listener = listener
-    this.#worker = cluster.fork({ [HEADER_BYTES]: process.env[HEADER_BYTES] ?? '16384' })
+    this.#worker = cluster.fork({ [HEADER_BYTES_VARIABLE]: process.env[HEADER_BYTES_VARIABLE] ?? '16384' })
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
@@ -201,7 +201,7 @@ export class WorkerHandle {
     this.#changed()
   }
 
-  /** The worker's last messages may still be on their way. */
+  /** Waits for the channel to close before the end is told, because the worker's last messages may still be on their way. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false

@@ -88,8 +88,8 @@ export async function runWorker(): Promise<void> {
   const sendReadiness = () => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() })
   void sendReadiness()
   setInterval(sendReadiness, READINESS_MS).unref()
-  setInterval(() => sendStats(), STATS_MS).unref()
   setInterval(() => {
+    void sendStats()
     const counts = backends.take()
     if (counts.length > 0) void send({ type: 'backends', counts })
   }, STATS_MS).unref()

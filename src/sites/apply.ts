@@ -11,9 +11,9 @@ import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
   /** API keys of the file's `apiKeys`, whose secrets only their hashes tell. */
-  readonly keysImported: readonly ApiKeyRecord[]
+  readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
-  readonly keysCreated: readonly ReturnType<typeof newKey>[]
+  readonly keysMade: readonly ReturnType<typeof newKey>[]
   /** All that is to be written. */
   readonly records: readonly RecordChange[]
 }
@@ -43,22 +43,22 @@ export async function planApply(
   ]
   const storedKeys = await store.listApiKeys()
   const storedById = new Map(storedKeys.map(key => [key.id, key]))
-  const keysImported = apiKeys
+  const keysAdded = apiKeys
     .filter(key => isLater(key, storedById.get(key.id)))
     .map(key => ({ ...key, createdAt: key.createdAt || now }))
-  const allKeys = new Map([...storedKeys, ...keysImported].map(key => [key.id, key]))
+  const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
   const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
-  const keysCreated = diff.neededKeys
+  const keysMade = diff.neededKeys
     .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
     .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
   const records = [
     ...diff.changes.flatMap(({ action, before, after }) =>
       action === 'delete' ? deletion(after, storedKeys, now) : [{ site: after, expected: before }],
     ),
-    ...keysCreated.map(({ record }) => ({ apiKey: record, expected: undefined })),
-    ...keysImported.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
+    ...keysMade.map(({ record }) => ({ apiKey: record, expected: undefined })),
+    ...keysAdded.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
   ]
-  return { ...diff, problems, keysImported, keysCreated, records }
+  return { ...diff, problems, keysAdded, keysMade, records }
 }
 
 /** A key of the file is written if the store lacks it, or has an older copy. */

@@ -17,7 +17,7 @@ export const FILE_VERSION = 1
 interface ExportFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** A site with `solveMs` has no `base` in its difficulty, because it follows from `solveMs`. */
+  /** Without the `base` of a difficulty that has `solveMs`, from which it follows. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
@@ -67,7 +67,7 @@ export interface FileContent {
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
-export interface FileChange {
+interface FileChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
@@ -89,7 +89,7 @@ export interface FileDiff {
 /** What happens to sites that the file does not name. */
 export type MissingSites = 'stay' | 'disable' | 'delete'
 
-interface ApplyOptions {
+interface DiffOptions {
   readonly missing: MissingSites
   /** These sites stay even if the file does not name them. */
   readonly neverMissing: ReadonlySet<string>
@@ -102,7 +102,7 @@ interface ApplyOptions {
 export function diffWithFile(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
-  { missing, neverMissing, newSiteKey, now }: ApplyOptions,
+  { missing, neverMissing, newSiteKey, now }: DiffOptions,
 ): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)

@@ -53,13 +53,9 @@ export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   }
   if (problems.lines.length > 0) return { problems: problems.lines }
   const { sites, apiKeys = [] } = value as { sites: FileSite[]; apiKeys?: FileKey[] }
-  const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => ({
-    siteKey,
-    settings: completed(given),
-    keys,
-    createdAt,
-    updatedAt,
-  }))
+  const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => {
+    return { siteKey, settings: completed(given), keys, createdAt, updatedAt }
+  })
   const records = apiKeys.map(key => ({ createdAt: 0, revokedAt: null, ...key }))
   return { value: { sites: entries, apiKeys: records } }
 }

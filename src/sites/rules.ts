@@ -1,17 +1,7 @@
-/** The errors of commands; and the rules for site keys, durations and times as people type them. */
+/** The rules for site keys, durations and times as people type them. */
 
 import { isSiteKey } from '../domain/site.ts'
 import type { ValueRule } from '../domain/value-forms.ts'
-
-/** The call is wrong: the message names the flag or argument, and what was expected. The exit code is 2. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
-/** The call is right, but cannot be done: the message has a line per problem. The exit code is 1. */
-export class CommandError extends Error {
-  override readonly name = 'CommandError'
-}
 
 export const SITE_KEY_RULE: ValueRule = {
   expects: 'site_ and 22 letters or digits',

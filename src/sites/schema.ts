@@ -18,6 +18,7 @@ function objectSchema(
   return { type: 'object', ...annotations, properties, additionalProperties: false }
 }
 
+/** A member of a site is a field, or an object of fields, such as `limits`. */
 function memberSchema(name: string): Schema {
   const fields = FIELDS.filter(({ path }) => path[0] === name)
   const [first] = fields
@@ -70,10 +71,7 @@ const API_KEY = objectSchema(
     revokedAt: TIME_OR_NEVER,
     updatedAt: TIME,
   },
-  {
-    description: 'an object that describes an API key',
-    required: ['id', 'siteKey', 'secretSha256'],
-  },
+  { description: 'an object that describes an API key', required: ['id', 'siteKey', 'secretSha256'] },
 )
 
 export const EXPORT_FILE_SCHEMA = objectSchema(

@@ -7,12 +7,12 @@ import { type Config, localUrl } from '../config/config.ts'
 const urlPath = (dataDir: string) => join(dataDir, 'service-url')
 export const firstKeysPath = (dataDir: string) => join(dataDir, 'first-keys')
 
-/** Writes nothing with Redis, because commands then take the address from the settings. */
+/** Writes nothing with Redis, because powgate then has no data directory. */
 export function writeServiceUrl(config: Config): void {
   try {
     if (config.redis === undefined) writeFileSync(urlPath(config.dataDir), localUrl(config))
   } catch {
-    // The disk is full: commands take the address from the settings.
+    // On a full disk, say. Commands then take the address from the settings, and `hasServed` does not know of this run.
   }
 }
 

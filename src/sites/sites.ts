@@ -14,7 +14,7 @@ import {
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
-import { CommandError, UsageError } from './rules.ts'
+import { CommandError, UsageError } from './errors.ts'
 
 /** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
@@ -25,7 +25,7 @@ export interface KeyOptions {
   readonly expiresAt?: number | null
 }
 
-/** The author's `how` if the caller, a test or a bench, names none. */
+/** The author's `how` where tests and benches give no author. */
 const CODE = 'code'
 
 /**
@@ -149,10 +149,11 @@ export async function updateApiKey(
   author: Author = authorOfCommand(CODE),
 ): Promise<ApiKeyRecord> {
   const before = await unrevokedKey(store, id)
-  const { name = before.name, expiresAt = before.expiresAt } = options
-  if (name === before.name && (expiresAt ?? null) === (before.expiresAt ?? null)) return before
+  const { expiresAt: expiresBefore = null } = before
+  const { name = before.name, expiresAt = expiresBefore } = options
+  if (name === before.name && expiresAt === expiresBefore) return before
   const named = name === undefined ? {} : { name }
-  return changeKey(store, before, { ...named, expiresAt: expiresAt ?? null }, author)
+  return changeKey(store, before, { ...named, expiresAt }, author)
 }
 
 export async function revokeApiKey(
@@ -199,7 +200,8 @@ export async function commit(
  * @param how the command's name
  * @throws UsageError
  */
-export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
+export function authorOfCommand(how: string): Author {
+  const { env } = process
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
   const actor = variable === undefined ? userName() : env[variable]!.trim()
   if (variable !== undefined && !NAME.accepts(actor))

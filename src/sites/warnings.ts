@@ -9,7 +9,7 @@ import type { HostNote } from '../store/hosts.ts'
 /** A carrier has a /32 of IPv6. A wider known network is probably a mistake. */
 const CARRIER_V6_BITS = 32
 
-export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
+export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): string[] {
   const { known, origins, puzzle } = completed(site)
   const hostsWithoutPuzzle = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
   const wide = known.networks.filter(range => isWide(range, CARRIER_V6_BITS))

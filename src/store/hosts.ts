@@ -31,7 +31,7 @@ export function viewOf({ name, version, startedAt, workers }: HostNote): HostVie
 }
 
 /** Why two hosts cannot work together, for the operator of `own`. */
-export function differences(own: HostNote, other: HostNote): string[] {
+export function differences(own: Omit<HostNote, 'id' | 'startedAt'>, other: HostNote): string[] {
   const { name } = other
   const found = Object.entries(own.shared)
     .filter(([setting, value]) => other.shared[setting] !== undefined && other.shared[setting] !== value)

@@ -25,7 +25,6 @@ const { PATH, HOME } = process.env
 async function run({ args, env }: Call): Promise<Ended> {
   for (const name of Object.keys(process.env)) delete process.env[name]
   Object.assign(process.env, { PATH, HOME, ...env })
-  process.exitCode = undefined
   const [out, err] = [process.stdout, process.stderr].map(written)
   const code: number = await answer(args)
   // A process of its own would not end as long as anything is open.

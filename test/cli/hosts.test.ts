@@ -124,7 +124,7 @@ test('a host that was killed may start with other settings; one that shares its 
   }
   await noteNamesake()
   const hosts = await join()
-  assert.deepEqual([hosts.differences, hosts.living.length], [[], living.length + 1])
+  assert.deepEqual([hosts.differencesToOthers, hosts.living.length], [[], living.length + 1])
   await hosts.leave()
 
   await noteNamesake()

@@ -8,7 +8,7 @@ import {
   type Positional,
   readInput,
 } from '../../src/cli/command.ts'
-import { UsageError } from '../../src/sites/rules.ts'
+import { UsageError } from '../../src/sites/errors.ts'
 import { hasSignal } from './processes.ts'
 
 export { UsageError }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { BackendCounts, COUNTS_MAX } from '../../src/endpoints/backend-counts.ts'
-import { BackendWatch } from '../../src/process/backends.ts'
+import { API_KEYS_MAX, BackendWatch } from '../../src/process/backend-watch.ts'
 
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
@@ -30,8 +30,8 @@ function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] 
       )
     }
   watch.add(counts.take(), 1000)
-  const found = watch.near(60_999, hosts).map(({ text }) => text)
-  assert.deepEqual(watch.near(61_000, hosts), [], 'a minute later')
+  const found = watch.limitsHalfUsed(60_999, hosts).map(({ text }) => text)
+  assert.deepEqual(watch.limitsHalfUsed(61_000, hosts), [], 'a minute later')
   return found
 }
 
@@ -132,7 +132,7 @@ test('a backend that begins to name visitors is no longer told, even with more A
     watch.add(counts.take(), 0)
   }
   for (let index = 0; index < 20; index++) note('first', false)
-  for (let index = 0; index <= COUNTS_MAX; index++) note(`other ${index}`, false)
+  for (let index = 0; index <= API_KEYS_MAX; index++) note(`other ${index}`, false)
   assert.equal(watch.unbound(0).length, 1)
   note('first', true)
   assert.equal(watch.unbound(0).length, 0)

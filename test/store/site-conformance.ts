@@ -13,9 +13,9 @@ import {
   type SiteRecord,
 } from '../../src/domain/site.ts'
 import { unknownFields } from '../../src/domain/site-fields.ts'
+import { CommandError } from '../../src/sites/errors.ts'
 import { diffWithFile, exportFile } from '../../src/sites/export-file.ts'
 import { parseExportFile } from '../../src/sites/parse-export-file.ts'
-import { CommandError } from '../../src/sites/rules.ts'
 import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
