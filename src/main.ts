@@ -5,8 +5,8 @@ import cluster from 'node:cluster'
 /** Ends the process until start.ts handles these: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** The default of one signal opens a debugger, of the other ends the process. */
-for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
+/** By default, SIGUSR1 opens a debugger and the others end the process. The start reads all settings, so it needs no SIGHUP. */
+for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv
 if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {

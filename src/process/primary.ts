@@ -36,8 +36,11 @@ const RESTART_DELAY_MS_MAX = 5000
 /** Workers report twice a second. Silence is counted in checks, not in time: after a machine slept, no worker is killed. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
-/** A worker that is silent for so many checks is killed; one that does not listen yet has more time. */
-const [SILENT_CHECKS_MAX, STARTING_CHECKS_MAX] = [15, 30]
+/**
+ * A worker that is silent for so many checks is killed. One that does not listen yet gets no connections, so it has more time:
+ * 16 workers that start on two busy cores need over 30 s, and so would they again if all were killed then.
+ */
+const [SILENT_CHECKS_MAX, STARTING_CHECKS_MAX] = [15, 120]
 /** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
 /** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
@@ -261,7 +264,8 @@ export class Primary {
   #checkSilence(): void {
     for (const worker of this.#workers) {
       worker.silentChecks++
-      if (worker.silentChecks < (worker.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX)) continue
+      const checksMax = worker.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX
+      if (worker.silentChecks < checksMax || worker.wasHung) continue
       this.#log.error({ worker: worker.order.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
       worker.wasHung = true
       worker.kill()

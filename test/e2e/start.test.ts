@@ -5,7 +5,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { hostname } from 'node:os'
+import { constants, hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -90,7 +90,12 @@ test('arguments are refused, because whoever types a command does not want the s
   )
 })
 
-test('SIGTERM at any moment of a start, or while a worker is replaced, ends the service at once', async () => {
+function catches(pid: number, signal: number): boolean {
+  const caught = /^SigCgt:\t(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]
+  return ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n
+}
+
+test('SIGTERM at any moment of a start, or while a worker is replaced, ends the service at once; SIGHUP does not', async () => {
   const end = async ({ child, ended, output }: ReturnType<typeof start>, when: string) => {
     const startedAtMs = performance.now()
     child.kill('SIGTERM')
@@ -113,6 +118,8 @@ test('SIGTERM at any moment of a start, or while a worker is replaced, ends the 
   }
   const port = await freePort()
   const started = startOn(port)
+  await eventually(PATIENCE_MS, 'main.ts runs', () => catches(started.child.pid!, constants.signals.SIGUSR2))
+  started.child.kill('SIGHUP')
   await eventually(PATIENCE_MS, 'it listens', () => started.output().includes('powgate listens'))
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) started.child.kill(signal)
   process.kill(listeningPids(port)[0]!, 'SIGKILL')
