@@ -12,8 +12,8 @@
 import { evalScript } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, type EpochKeys, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
+import { CallHead } from './call-head.ts'
 import { type Connection, type Server, silenceMsMax, slotOf, withDeadline } from './connection.ts'
-import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
   /** `<prefix>:{<tag>}:` */
@@ -78,7 +78,7 @@ export class Shard {
   readonly #options: ShardOptions
   /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
-  readonly #serverClock = new ServerClock()
+  readonly #head = new CallHead()
   #batch = new Batch()
   /**
    * Calls that are sent or requeued, oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table
@@ -183,7 +183,7 @@ export class Shard {
 
   #run(batch: Batch, server: Server): Promise<unknown> {
     const { testClock } = this.#options
-    const values = [testClock(), this.#serverClock.head(server === this.#server, batch.meterCount)]
+    const values = [testClock(), this.#head.next(server === this.#server, batch.meterCount)]
     return evalScript(batch.script, async (name, code) => {
       const command = batch.command(name, code, this.#epochKeys, values)
       try {
@@ -324,8 +324,8 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
-        // OTHERTIME in time means that the server's clock was set (rule 2 of lua/epoch.lua).
-        if (message.startsWith(OTHER_TIME) && isPrompt) this.#serverClock.forget()
+        // OTHERTIME in time means that the server's clock was set (rule 5b of lua/epoch.lua).
+        if (message.startsWith(OTHER_TIME) && isPrompt) this.#head.forgetTime()
       },
     )
   }
@@ -349,7 +349,7 @@ export class Shard {
       this.#options.onForgotten()
     }
     this.epoch = epoch
-    this.#serverClock.learn(reply, askedAtMs)
+    this.#head.learn(reply, askedAtMs)
   }
 
   #found(server: Server, reply: Buffer, askedAtMs: number): void {

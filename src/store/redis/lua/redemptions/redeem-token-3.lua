@@ -9,27 +9,27 @@
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
 --          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
 -- From time.lua: wall
--- From clock.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
+-- From shared.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
 -- From windows.lua: window_of, wait_of, charge
 
 local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
 
-operations[82] = function(keys, operation) -- 'R'
+operations[82] = function(next_key, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
-  local step = keep > 0 and 2 or 1
+  local keys_a_window = keep > 0 and 2 or 1
   local caller, api_key, record -- numbers of their keys
   if caller_limit > 0 then
-    caller = keys
-    keys = keys + step
+    caller = next_key
+    next_key = next_key + keys_a_window
   end
   if key_limit > 0 then
-    api_key = keys
-    keys = keys + step
+    api_key = next_key
+    next_key = next_key + keys_a_window
   end
   if keep > 0 then
-    record = keys
-    keys = keys + 1
+    record = next_key
+    next_key = next_key + 1
   end
 
   local status = 4
@@ -49,7 +49,7 @@ operations[82] = function(keys, operation) -- 'R'
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
   if caller_wait > 0 or key_wait > 0 then
     if key_wait > caller_wait then answer(0, key_wait, 3) else answer(0, caller_wait, 1) end
-    return keys
+    return next_key
   end
   if caller then charge(caller, caller_limit) end
   if api_key then charge(api_key, key_limit) end
@@ -65,5 +65,5 @@ operations[82] = function(keys, operation) -- 'R'
     written[KEYS[record]] = claim
     has_used = true
   end
-  return keys
+  return next_key
 end
