@@ -10,10 +10,10 @@ import { evalScript, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
-  findNodesWithoutAddress,
   QuietConnector,
   QuietSentinelConnector,
   Redis,
+  resolveUnknownHosts,
 } from './ioredis.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -160,7 +160,7 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
     redisOptions: dataOptions(target, silenceMs),
   })
-  findNodesWithoutAddress(cluster)
+  resolveUnknownHosts(cluster)
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
