@@ -13,7 +13,9 @@ import { ListenError } from '../config/ports.ts'
 import type { Logger } from '../log/logger.ts'
 
 export interface Supervisor {
+  /** True while all workers run, and during a stop. */
   isHealthy(): boolean
+  /** True while a worker can answer visitors; false from the start of a stop on. */
   isReady(): boolean
   /** Resolves once the totals are up to date. */
   askStats(): Promise<void>
