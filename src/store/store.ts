@@ -21,7 +21,7 @@ export type Done<Answer> = (answer: Answer) => void
 export interface ChallengeRequest {
   /** A key from `AddressTags.keyOf`, or a window's from one of the functions below it (domain/address-tags.ts). */
   readonly addressKey: string
-  /** 1 to 2^21 - 1; 0 for an unknown site. */
+  /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
   readonly addressLimit: number
   /** 0 for an unknown site. */

@@ -38,7 +38,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 ]
 
 const POLL_MS = 20
-/** The server's time is asked so often. The answer with the shortest round trip is the most exact. */
+/** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {

@@ -72,8 +72,8 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    const all = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
-    return all(address).flatMap(one => all(site).map(other => (one ^ other) >>> 0))
+    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
+    return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {

@@ -87,8 +87,8 @@ export class Shard {
   readonly #pending: Call[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #probedServer: Server | undefined
-  /** The time of the last answer; later, if `#probedServer` was first probed or the shard went down after that. */
-  #heardAtMs = 0
+  /** The server is silent since its last answer, or since `#probedServer` was first probed or the shard went down, if that was later. */
+  #silentSinceMs = 0
   #isLocating = false
   #isDeadlineArmed = false
   #closed = false
@@ -190,14 +190,14 @@ export class Shard {
         return await server.sendCommand(command)
       } catch (error) {
         // An error reply is a sign of life too.
-        if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
+        if (error instanceof Error && error.name === 'ReplyError') this.#silentSinceMs = performance.now()
         throw error
       }
     })
   }
 
   #answered(call: Call, reply: unknown): void {
-    this.#heardAtMs = performance.now()
+    this.#silentSinceMs = performance.now()
     if (call.state !== 'sent') return
     if (!isReplyTo(call.batch, reply)) {
       this.#failed(call, 'a reply of unexpected length')
@@ -259,7 +259,7 @@ export class Shard {
       this.#downSinceMs = performance.now()
       this.cause = cause
       // The server's silence counts from now, since there may have been nothing to answer before.
-      this.#heardAtMs = performance.now()
+      this.#silentSinceMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
     }
@@ -292,30 +292,30 @@ export class Shard {
 
   /** Replaces the connection of a server that has vanished without closing it. */
   readonly #checkSilence = (server: Server): void => {
-    const silentMs = performance.now() - this.#heardAtMs
+    const silentMs = performance.now() - this.#silentSinceMs
     if (
       this.#server !== undefined ||
       server !== this.#probedServer ||
       silentMs < silenceMsMax(this.#options.deadlineMs)
     )
       return
-    this.#heardAtMs = performance.now()
+    this.#silentSinceMs = performance.now()
     this.#connection.drop(server)
   }
 
   #probeAt(server: Server): void {
     if (server !== this.#probedServer) {
       this.#probedServer = server
-      this.#heardAtMs = performance.now()
+      this.#silentSinceMs = performance.now()
     }
     const batch = new Batch()
     batch.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
     this.#run(batch, server).then(
       reply => {
-        this.#heardAtMs = performance.now()
+        this.#silentSinceMs = performance.now()
         // A server this slow would run calls whose requests were refused meanwhile, so the shard stays down.
-        const isLate = this.#heardAtMs - batch.startedAtMs > deadlineMs
+        const isLate = this.#silentSinceMs - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
       },

@@ -137,13 +137,9 @@ export class RedisRecords extends Members implements SiteStore {
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = this.#tags.map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
-    const found = (await Promise.all(
-      keys.map(key => this.#connection.askBytes('get', key)),
-    )) as (Buffer | null)[]
-    return dailyRate(
-      found.filter(bytes => bytes !== null).map(bytes => readMeter(bytes, 0, 0)),
-      Date.now(),
-    )
+    const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
+    const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, 0) : []))
+    return dailyRate(meters, Date.now())
   }
 
   protected async readJson(members: readonly string[]): Promise<(string | null)[]> {

@@ -38,7 +38,6 @@ local batches = tonumber(batches_text) or 0
 local is_older_copy = batches < seen or (batches_epoch ~= nil and batches_epoch ~= epoch_text)
 
 local function write_epoch() call('SET', KEYS[1], epoch_text) end
-
 local function write_batches(number)
   batches = number
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
