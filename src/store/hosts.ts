@@ -18,7 +18,7 @@ export interface HostNote {
   readonly verifies: readonly string[]
   /** Unix milliseconds by the host's clock, which redis/records.ts adds when it writes the note. */
   readonly notedAt?: number
-  /** How far the host's clock was ahead of Redis' then; undefined if not known. redis/records.ts adds it when it reads the note. */
+  /** The host's clock minus that of Redis, then; undefined if not known. redis/records.ts adds it when it reads the note. */
   readonly clockAheadMs?: number
   /** The puzzles that the host issues. A version without this list knows sha256 alone. */
   readonly puzzles?: readonly PuzzleName[]

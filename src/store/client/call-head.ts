@@ -41,7 +41,7 @@ export class CallHead {
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
-  /** Makes the next call expect no time. The epoch and the batches seen stay: they show lua/epoch.lua an older copy of the database. */
+  /** Makes the next call expect no time (rule 5c of lua/epoch.lua). The epoch and the batches seen stay: they show an older copy. */
   forgetTime(): void {
     this.#checkedAt = NO_TIME
     this.#time = NO_TIME

@@ -1,4 +1,4 @@
-/** Tells if a Redis can be used, and what its operator should know. */
+/** Tells if a store can be used, and what the operator of a Redis should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'

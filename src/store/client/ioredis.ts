@@ -60,8 +60,8 @@ Command.setReplyTransformer('cluster', (reply: unknown) => {
   for (const [, , ...nodes] of reply)
     for (const node of nodes) {
       if (!Array.isArray(node)) continue // the reply of another CLUSTER command
-      const [host, , , others = []] = node // a list of names, each followed by its value
-      node[0] = (host === '?' && others.includes('ip') && others[others.indexOf('ip') + 1]) || host || '?'
+      const [host, , , details = []] = node // `details` are names, each followed by its value
+      node[0] = (host === '?' && details.includes('ip') && details[details.indexOf('ip') + 1]) || host || '?'
     }
   return reply
 })

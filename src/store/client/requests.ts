@@ -115,7 +115,7 @@ export class ShardedRequests implements RequestStore {
     else void this.#redeemAcross(callerShard, siteShard, request).then(done)
   }
 
-  /** Charges the caller first. Refunds it if the API key's limit refuses, or to charge its window of junk if the token is junk. */
+  /** Charges the caller first. Refunds that if the API key's limit refuses, or moves it to the window of junk if the token is junk. */
   async #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,

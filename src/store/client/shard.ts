@@ -315,7 +315,7 @@ export class Shard {
       reply => {
         this.#silentSinceMs = performance.now()
         // A server this slow would run calls whose requests were refused meanwhile, so the shard stays down.
-        const isLate = this.#silentSinceMs - batch.startedAtMs > deadlineMs
+        const isLate = performance.now() - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
       },

@@ -90,7 +90,7 @@ function links(from: string, to: string): boolean {
   }
 }
 
-/** `none` if nobody answers, such as after a crash; `who` is what an owner that does not end calls itself. */
+/** `none` if nobody answers, such as after a crash; `ends` if the owner is about to; `who` is what any other owner calls itself. */
 type Owner = 'none' | 'ends' | { readonly who: string }
 
 function ownerOf(path: string): Promise<Owner> {

@@ -18,32 +18,31 @@ local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
 operations[82] = function(next_key, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local keys_a_window = keep > 0 and 2 or 1
-  local caller, api_key, record -- numbers of their keys
+  local caller_at, key_at, record_at -- numbers of their keys
   if caller_limit > 0 then
-    caller = next_key
+    caller_at = next_key
     next_key = next_key + keys_a_window
   end
   if key_limit > 0 then
-    api_key = next_key
+    key_at = next_key
     next_key = next_key + keys_a_window
   end
   if keep > 0 then
-    record = next_key
+    record_at = next_key
     next_key = next_key + 1
   end
 
   local status = 4
   local claim = string.sub(operation, claim_at)
-  if record then
-    local before = written[KEYS[record]] or values[record]
+  local before = record_at and (written[KEYS[record_at]] or values[record_at])
+  if record_at then
     if epoch ~= shard_epoch then status = 3
     elseif not before or (claim ~= '' and before == claim) then status = 1
     else status = 2 end
   end
   local junk = (status == 2 or status == 3) and 1 or 0 -- a window's junk window is its next key
-  -- From here on they are windows.
-  caller = caller and window_of(caller + junk)
-  api_key = api_key and window_of(api_key + junk)
+  local caller = caller_at and window_of(caller_at + junk)
+  local api_key = key_at and window_of(key_at + junk)
 
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
@@ -55,14 +54,14 @@ operations[82] = function(next_key, operation) -- 'R'
   if api_key then charge(api_key, key_limit) end
   answer(status, caller and caller.time or 0, 0)
 
-  if status == 1 and not (written[KEYS[record]] or values[record]) then
+  if status == 1 and not before then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
     -- RECORD_KEPT_MS_MAX bounds that, or records would pile up if this server's clock is behind.
     local rest = keep_until * 1000 - wall
     if rest > RECORD_KEPT_MS_MAX then rest = RECORD_KEPT_MS_MAX end
     if rest > keep then keep = rest end
-    call('SET', KEYS[record], claim, 'EX', seconds_text(keep))
-    written[KEYS[record]] = claim
+    call('SET', KEYS[record_at], claim, 'EX', seconds_text(keep))
+    written[KEYS[record_at]] = claim
     has_used = true
   end
   return next_key
