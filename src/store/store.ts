@@ -127,6 +127,7 @@ export type OnStoreCall = (operations: number, seconds: number) => void
 export interface StoreListener {
   /** Called after each try of `open` that failed. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
+  /** Called when all shards have come up, or some have gone down: client/health.ts gathers those that go down together. */
   readonly onChange?: (up: boolean, cause: string) => void
   /** Called during an outage, at each new cause, and once a minute for each. */
   readonly onStillAway?: (cause: string) => void
