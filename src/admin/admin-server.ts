@@ -13,7 +13,9 @@ import { ListenError } from '../config/ports.ts'
 import type { Logger } from '../log/logger.ts'
 
 export interface Supervisor {
+  /** True while all workers run, and during a stop. */
   isHealthy(): boolean
+  /** True while a worker can answer visitors; false from the start of a stop on. */
   isReady(): boolean
   /** Resolves once the totals are up to date. */
   askStats(): Promise<void>
@@ -26,6 +28,7 @@ export interface AdminRoute {
   handle(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void | Promise<void>
 }
 
+/** A client may take this long for its headers, for its request, or between two reads of an answer. */
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 /** After so many requests a connection ends. Otherwise thousands of pipelined ones would delay others by seconds. */
@@ -132,12 +135,8 @@ async function serve(
   const path = pathOf(request)
   const route = routes.get(path)
   if (route === undefined) {
-    sendError(
-      response,
-      404,
-      'not-found',
-      `There is no such path; there are ${[...routes.keys()].join(', ')}.`,
-    )
+    const paths = [...routes.keys()].join(', ')
+    sendError(response, 404, 'not-found', `There is no such path; there are ${paths}.`)
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD')
     sendError(response, 405, 'method-not-allowed', 'The admin port takes GET and HEAD only.')

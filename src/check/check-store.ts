@@ -1,9 +1,9 @@
-/** The part of `powgate check` that tries whether the store can be reached, and its scripts work. */
+/** The part of `powgate check` that tries the store, by calls such as those of visitors and backends, and looks at its sites. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
+import { type Config, gatherSettings, type ProcessEnvironment } from '../config/config.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
@@ -14,7 +14,7 @@ import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
 /** Each step of the check appends what it finds. */
-export interface CheckResults {
+export interface Findings {
   readonly facts: [name: string, value: string][]
   /** The service would not start or work. */
   readonly problems: string[]
@@ -28,18 +28,18 @@ const DEADLINE_MS = 2000
 const TRIALS = 32
 /** The calls to the store that `tryOne` makes, one after the other. */
 const CALLS_OF_TRIAL = 5
-/** What a trial writes to the store expires after this time. */
-const TRIAL_MS = 1000
+/** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
+const VALID_MS = 1000
 
 /** @returns the store's sites; undefined if the store cannot be used, or is yet to be made */
 export async function checkStore(
   config: Config,
-  isShardsSet: boolean,
-  findings: CheckResults,
+  env: ProcessEnvironment,
+  findings: Findings,
 ): Promise<readonly SiteRecord[] | undefined> {
   try {
     if (config.redis === undefined) return await checkEmbedded(config, findings)
-    return await checkRedis(config, isShardsSet, findings)
+    return await checkRedis(config, env, findings)
   } catch (error) {
     findings.problems.push((error as Error).message)
     return undefined
@@ -48,8 +48,8 @@ export async function checkStore(
 
 async function checkRedis(
   config: Config,
-  isShardsSet: boolean,
-  findings: CheckResults,
+  env: ProcessEnvironment,
+  findings: Findings,
 ): Promise<readonly SiteRecord[]> {
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
@@ -58,6 +58,7 @@ async function checkRedis(
     const version = await store.version()
     if (version !== undefined) findings.facts.push(['version', version])
     await tryRequests(store.requests, findings)
+    const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
     const { names, problems } = await compareWithHosts(store.sites, config, isShardsSet)
     findings.facts.push(['other hosts', names || 'none'])
     findings.problems.push(...problems)
@@ -69,13 +70,10 @@ async function checkRedis(
   }
 }
 
-async function checkEmbedded(
-  config: Config,
-  findings: CheckResults,
-): Promise<readonly SiteRecord[] | undefined> {
+async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[] | undefined> {
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
-  prepareDataDir(nearestExisting(dataDir), false)
+  prepareDataDir(nearestExisting(dataDir), { makes: false })
   if (!existsSync(dataDir)) {
     findings.facts.push([
       'sites',
@@ -99,8 +97,7 @@ async function checkEmbedded(
     ])
     return undefined
   }
-  // Uses the service's store. If no service runs, this process is the store meanwhile, and nothing that is tried here is kept.
-  const sites = await openSiteStore(config)
+  const sites = await openSiteStore(config) // without a service this makes the process the store, which keeps nothing of the trials
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()
@@ -116,7 +113,7 @@ function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path))
 }
 
-async function countSites(store: SiteStore, findings: CheckResults): Promise<readonly SiteRecord[]> {
+async function countSites(store: SiteStore, findings: Findings): Promise<readonly SiteRecord[]> {
   const [sites, keys, { living }] = await Promise.all([
     store.listSites(),
     store.listApiKeys(),
@@ -131,7 +128,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
 }
 
 /** Makes the calls of visitors, for random addresses that no visitor has. */
-async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
+async function tryRequests(store: RequestStore, findings: Findings): Promise<void> {
   const startMs = performance.now()
   for (let trial = 0; trial < TRIALS; trial++) await tryOne(store)
   const callMs = (performance.now() - startMs) / (TRIALS * CALLS_OF_TRIAL)
@@ -145,15 +142,16 @@ async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
-  const expiresAtMs = Date.now() + TRIAL_MS
+  const expiresAtMs = Date.now() + VALID_MS
   const siteKey = `check ${nonce}`
+  // The proof is not counted, so meters and the service's own first proof (`e:born`) are only read.
   const firstProofs = ['e:born', 'e:born:check'] as const
   const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [1], counts: false }
-  const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
-  const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
+  const visit = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering } // of an unknown site
+  const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(visit, done))
   expect(challenge.status, 'admitted', 'a challenge')
   const storeEpoch = store.epochOf(addressKey)!
-  const solution = { ...limits, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
+  const solution = { ...visit, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
   const solve = () =>
     new Promise<string>(done =>
       store.admitSolution(solution, answer => done('nonce' in answer ? answer.nonce : answer.status)),
@@ -177,5 +175,5 @@ async function tryOne(store: RequestStore): Promise<void> {
 
 function expect(got: string, expected: string, what: string): void {
   if (got !== expected)
-    throw new Error(`the store's scripts do not work: for ${what} expected ${expected}, got ${got}`)
+    throw new Error(`the store does not work: for ${what} expected ${expected}, got ${got}`)
 }

@@ -9,7 +9,6 @@ import {
   type Config,
   ConfigError,
   configFlag,
-  gatherSettings,
   loadConfig,
   type ProcessEnvironment,
 } from '../config/config.ts'
@@ -23,10 +22,10 @@ import type { SiteRecord } from '../domain/site.ts'
 import { openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { restoreSteps } from '../sites/export-file.ts'
-import { type CheckResults, checkStore } from './check-store.ts'
+import { checkStore, type Findings } from './check-store.ts'
 
-export async function check(env: ProcessEnvironment): Promise<CheckResults> {
-  const findings: CheckResults = { facts: [], problems: [], warnings: [], notes: [] }
+export async function check(env: ProcessEnvironment): Promise<Findings> {
+  const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
   try {
     await examine(loadConfig(env), env, findings)
   } catch (error) {
@@ -36,13 +35,12 @@ export async function check(env: ProcessEnvironment): Promise<CheckResults> {
   return findings
 }
 
-async function examine(config: Config, env: ProcessEnvironment, findings: CheckResults): Promise<void> {
+async function examine(config: Config, env: ProcessEnvironment, findings: Findings): Promise<void> {
   findings.warnings.push(...config.warnings)
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
-  const found = await checkStore(config, isShardsSet, findings)
+  const found = await checkStore(config, env, findings)
   const sites = found ?? []
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
@@ -59,7 +57,7 @@ async function examine(config: Config, env: ProcessEnvironment, findings: CheckR
 
 async function describeListening(
   { host, port, workers, demo }: Config,
-  { facts, warnings, problems }: CheckResults,
+  { facts, warnings, problems }: Findings,
 ): Promise<void> {
   const where = port === 0 ? `${host}, on a free port` : `${host}:${port}`
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
@@ -71,7 +69,7 @@ async function describeListening(
   })
 }
 
-function describeAddresses(config: Config, { facts, notes }: CheckResults): void {
+function describeAddresses(config: Config, { facts, notes }: Findings): void {
   if (config.trustedProxies.isEmpty) {
     facts.push(['visitors are', 'the addresses that connect: X-Forwarded-For is ignored'])
     if (!isLoopback(config.host))
@@ -87,7 +85,7 @@ function describeAddresses(config: Config, { facts, notes }: CheckResults): void
   ])
 }
 
-function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warnings }: CheckResults): void {
+function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warnings }: Findings): void {
   const { secrets } = config
   if (secrets.length === 0) {
     const state = isSecretToBeMade(config) ? 'generated at the start' : 'generated, in the data directory'
@@ -106,7 +104,7 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }
 
-function describeRules(config: Config, sites: readonly SiteRecord[], { facts, notes }: CheckResults): void {
+function describeRules(config: Config, sites: readonly SiteRecord[], { facts, notes }: Findings): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -131,7 +129,7 @@ function describeRules(config: Config, sites: readonly SiteRecord[], { facts, no
     ])
 }
 
-function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: CheckResults): void {
+function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: Findings): void {
   const where = adminPort === undefined ? 'none: set POWGATE_ADMIN_PORT' : `${adminHost}:${adminPort}`
   facts.push(['health, metrics', where])
   if (adminPort !== undefined && !isLoopback(adminHost))
@@ -141,7 +139,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
 /** With fewer open files, a worker has few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
-function checkKernel({ warnings, notes }: CheckResults): void {
+function checkKernel({ warnings, notes }: Findings): void {
   const files = openFilesMax('self')
   if (files < FILES_MIN)
     warnings.push(
@@ -154,22 +152,18 @@ function checkKernel({ warnings, notes }: CheckResults): void {
 }
 
 /** @returns how many sites and API keys the running service knows that the store has lost */
-async function checkPorts(
-  config: Config,
-  sites: readonly SiteRecord[],
-  findings: CheckResults,
-): Promise<number> {
+async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings): Promise<number> {
   const { adminHost: host, adminPort: port } = config
-  const isRunning = await isInUse(config, '', findings, () => isThisService(config, sites))
+  const isRunning = await checkPort(config, '', findings, () => isThisService(config, sites))
   if (port === undefined) return 0
-  const isOurs = await isInUse({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
+  const isOurs = await checkPort({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
     return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
   })
-  return isOurs ? warnOfService({ host, port }, findings) : 0
+  return isOurs ? passOnWarnings({ host, port }, findings) : 0
 }
 
-/** Warns of lost sites, of backends near a limit, and of those that leave the visitor's address unchecked. @returns how many are lost */
-async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): Promise<number> {
+/** Adds what the running service warns of: lost sites, and its backends' mistakes. @returns how many sites and API keys are lost */
+async function passOnWarnings(admin: ListenAddress, { warnings }: Findings): Promise<number> {
   const data = await ask(admin, '/dashboard/data.json')
   const { sitesLost = 0, backends = [] } = (data?.service ?? {}) as {
     sitesLost?: number
@@ -187,12 +181,12 @@ async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): 
  * Notes if this service runs already and has the port; it is a problem if another program has it.
  *
  * @param prefix of the variables that set the address
- * @returns whether this service has it
+ * @returns whether this service has the port
  */
-async function isInUse(
+async function checkPort(
   address: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
-  findings: CheckResults,
+  findings: Findings,
   isOurs: (address: ListenAddress) => Promise<boolean>,
 ): Promise<boolean> {
   const error = await tryPort(address).then(

@@ -47,7 +47,7 @@ export async function prepareStart(
   // Commands create sites without a secret, so only a service that ran shows that there was one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
-    prepareDataDir(config.dataDir, true)
+    prepareDataDir(config.dataDir, { makes: true })
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
     refuseLostSites(config)

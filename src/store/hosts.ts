@@ -1,4 +1,4 @@
-/** What hosts tell each other in their common Redis. Hosts that differ in it refuse what the others issue. */
+/** What each host writes about itself to the Redis that it shares, so that hosts with other secrets, settings or clocks are found. */
 
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
@@ -11,14 +11,14 @@ export interface HostNote {
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly workers: number
-  /** Must be equal on all hosts. */
+  /** What must be equal on all hosts, by the name that the operator is told (process/host-registry.ts). */
   readonly shared: Readonly<Record<string, number>>
   /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
-  /** Unix milliseconds of the last note, by the host's clock. The store sets it. */
+  /** Unix milliseconds by the host's clock, which redis/records.ts adds when it writes the note. */
   readonly notedAt?: number
-  /** The difference to the store's clock; undefined if not known. */
+  /** The host's clock minus that of Redis, then; undefined if not known. redis/records.ts adds it when it reads the note. */
   readonly clockAheadMs?: number
   /** The puzzles that the host issues. A version without this list knows sha256 alone. */
   readonly puzzles?: readonly PuzzleName[]
@@ -33,10 +33,12 @@ export function viewOf({ name, version, startedAt, workers }: HostNote): HostVie
 /** Why two hosts cannot work together, for the operator of `own`. */
 export function differences(own: Omit<HostNote, 'id' | 'startedAt'>, other: HostNote): string[] {
   const { name } = other
+  // A host of another version may note other settings: those that one lacks are no difference.
   const found = Object.entries(own.shared)
     .filter(([setting, value]) => other.shared[setting] !== undefined && other.shared[setting] !== value)
     .map(([setting, value]) => `${setting}: ${value} here, ${other.shared[setting]} on ${name}`)
-  const apartMs = (own.clockAheadMs ?? Number.NaN) - (other.clockAheadMs ?? Number.NaN)
+  const areClocksKnown = own.clockAheadMs !== undefined && other.clockAheadMs !== undefined
+  const apartMs = areClocksKnown ? own.clockAheadMs - other.clockAheadMs : 0
   if (Math.abs(apartMs) > CLOCK_SKEW_MS)
     found.push(
       `clock: ${Math.round(Math.abs(apartMs) / 1000)} s ${apartMs > 0 ? 'ahead of' : 'behind'} ${name}: set both by NTP`,

@@ -42,7 +42,7 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
 /** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws StoreSetupError */
 export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   if (config.redis === undefined) {
-    prepareDataDir(config.dataDir, false)
+    prepareDataDir(config.dataDir, { makes: false })
     if (!(await isServed(socketPath(config.dataDir)))) return serveSites(config)
   }
   const { target } = locationOf(config)

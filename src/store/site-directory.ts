@@ -44,7 +44,8 @@ export class SiteDirectory {
   readonly #store: SiteStore
   readonly #isCopy: boolean
   #revision: number | undefined
-  #isLoaded = false
+  /** True once all that the store had at the first `refresh` was read. */
+  isLoaded = false
 
   constructor(
     store: SiteStore,
@@ -62,11 +63,6 @@ export class SiteDirectory {
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
     this.sites = new RecordCache(readSite, ({ record }) => updatedAtOf(record), now, new Map(testSites))
     this.apiKeys = new RecordCache(id => store.readApiKey(id), updatedAtOf, now, new Map(testApiKeys))
-  }
-
-  /** True once all that the store had at the first `refresh` was read. */
-  get isLoaded(): boolean {
-    return this.#isLoaded
   }
 
   get all(): CachedRecords {
@@ -91,7 +87,7 @@ export class SiteDirectory {
       // Records that were cached before the first answer may have changed since.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
-      const areUnasked = this.#isLoaded && !this.#isCopy
+      const areUnasked = this.isLoaded && !this.#isCopy
       await Promise.all([
         this.sites.refresh(changes.siteKeys, areUnasked),
         this.apiKeys.refresh(changes.apiKeyIds, areUnasked),
@@ -99,10 +95,9 @@ export class SiteDirectory {
       this.#revision = changes.revision
       if (changes.revision === since) break
     }
-    this.#isLoaded = true
+    this.isLoaded = true
   }
 
-  /** Reads some records again that the store has not said to have changed. */
   async refreshSome(): Promise<void> {
     await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
   }

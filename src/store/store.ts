@@ -21,7 +21,7 @@ export type Done<Answer> = (answer: Answer) => void
 export interface ChallengeRequest {
   /** A key from `AddressTags.keyOf`, or a window's from one of the functions below it (domain/address-tags.ts). */
   readonly addressKey: string
-  /** 1 to 2^21 - 1; 0 for an unknown site. */
+  /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
   readonly addressLimit: number
   /** 0 for an unknown site. */
@@ -127,6 +127,7 @@ export type OnStoreCall = (operations: number, seconds: number) => void
 export interface StoreListener {
   /** Called after each try of `open` that failed. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
+  /** Called when all shards have come up, or some have gone down: client/health.ts gathers those that go down together. */
   readonly onChange?: (up: boolean, cause: string) => void
   /** Called during an outage, at each new cause, and once a minute for each. */
   readonly onStillAway?: (cause: string) => void

@@ -14,7 +14,7 @@
 /** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */
 export const LAYOUT = 1
 
-/** Numbers of arguments in a call. */
+/** Positions of arguments in a call. */
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
@@ -29,7 +29,9 @@ export const PRICING_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-/** Offsets in the head. Its times have 4 bytes, one more than a time needs, because they may be NO_TIME (client/server-clock.ts). */
+/** Stands in the head for a time that is not known. So its times have 4 bytes, one more than a time needs. */
+export const NO_TIME = 2 ** 32 - 1
+/** Offsets in the head. */
 export const HEAD = {
   nextEpoch: 0,
   checked: 4,

@@ -28,7 +28,7 @@ import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { EmbeddedSites, SITES_JSONL } from '../../src/store/embedded/sites-file.ts'
-import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
+import { loadState, removeSavedState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { deadFrom, isWindowDead, State, sweep } from '../../src/store/embedded/state.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { uint32Text } from '../../src/store/wire.ts'
@@ -212,7 +212,7 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   assert.equal(second.server.state.epoch, first.server.state.epoch)
   assert.equal(await tokenOn(second.store, { redeem }), 'used')
   assert.equal((await challengeOn(second.store, { addressKey, siteLimit: 1 })).status, 'limited')
-  second.server.forgetSaved() // as the service does, as soon as it serves
+  removeSavedState(dataDir) // as the service does, as soon as it serves
   await second.stop()
 
   const third = await start(t, dataDir)

@@ -6,9 +6,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { NO_TIME, ServerClock } from '../../src/store/client/server-clock.ts'
+import { CallHead } from '../../src/store/client/call-head.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
+import { ANSWERS_AT, NO_TIME, TIME_AT } from '../../src/store/wire.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, nonceOn, openRedis, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
@@ -152,23 +153,25 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
 })
 
 test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
-  const clock = new ServerClock()
-  assert.equal(clock.expected(), NO_TIME)
+  const head = new CallHead()
+  assert.equal(head.expectedTime(), NO_TIME)
   const askedAtMs = performance.now()
   let passedMs = 40
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
-  clock.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0, ...new Array(16).fill(0)]), askedAtMs)
+  const reply = Buffer.alloc(ANSWERS_AT)
+  reply.writeDoubleBE(1e5 * WRAP_MS + 0xfffff0, TIME_AT)
+  head.learn(reply, askedAtMs)
   for (const [ms, expected] of [
     [40, 0xfffff0 + 40 - WRAP_MS],
     [3_600_000, (0xfffff0 + 3_600_000) % WRAP_MS],
     [3_600_001, NO_TIME],
   ] as const) {
     passedMs = ms
-    assert.equal(clock.expected(), expected)
+    assert.equal(head.expectedTime(), expected)
   }
   passedMs = 0
-  clock.forget()
-  assert.equal(clock.expected(), NO_TIME)
+  head.forgetTime()
+  assert.equal(head.expectedTime(), NO_TIME)
 })
 
 test('how far the clock of this host is off, from 10 s to a day, either way; told at 1 s and at 5 s', async t => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
+import { Command } from '../../src/store/client/ioredis.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
@@ -34,6 +35,17 @@ for (const [what, settings] of [
     await cluster.migrate(siteSlot, to, async () => {})
     await eventually(60_000, 'the slot is found', async () => (await redeem(store)) === 'redeemed')
   })
+
+test('redis cluster: of a node without its name, only what is marked as its IP address is taken for its host', async () => {
+  const command = new Command('cluster', ['slots'])
+  const others = [['ip', '10.0.0.7'], ['zone', 'a', 'ip', '10.0.0.8'], ['zone', 'a'], []]
+  command.resolve([[0, 99, ...others.map(pairs => ['?', 6379, 'id', pairs])]])
+  const [[, , ...nodes]] = (await command.promise) as [[number, number, ...[host: string][]]]
+  assert.deepEqual(
+    nodes.map(([host]) => host),
+    ['10.0.0.7', '10.0.0.8', '?', '?'],
+  )
+})
 
 test('redis cluster: a single node that does not know its own address is asked where it answers', async t => {
   const args = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())]

@@ -65,7 +65,7 @@ export class Batch {
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
-    this.#operations.add(proofs === 0 ? text : text + uint16sText(numbers, SITE_METER))
+    this.#operations.add(proofs === 0 ? text : text + meterNumbersText(numbers))
     this.metersOf.push(numbers)
     this.addsProof.push(proofs === 1)
     this.settles.push(settle)
@@ -99,9 +99,9 @@ export class Batch {
   }
 }
 
-function uint16sText(numbers: readonly number[], start: number): string {
+function meterNumbersText(numbers: readonly number[]): string {
   let text = ''
-  for (let index = start; index < numbers.length; index++) text += uint16Text(numbers[index]!)
+  for (let index = SITE_METER; index < numbers.length; index++) text += uint16Text(numbers[index]!)
   return text
 }
 

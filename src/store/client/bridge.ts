@@ -54,7 +54,7 @@ export class BridgedRequests extends ShardedRequests {
     this.#options = options
   }
 
-  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. Without the address's, admission has refused before. */
+  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. In those without the address's, admission refuses. */
   override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -160,10 +160,8 @@ class ExpiringMap<Value> {
 
   /** Removes the entry that was added first. */
   dropFirst(): void {
-    for (const key of this.#entries.keys()) {
-      this.#entries.delete(key)
-      return
-    }
+    const [first] = this.#entries.keys()
+    this.#entries.delete(first!)
   }
 
   /** Scans everything, since entries expire in any order. */

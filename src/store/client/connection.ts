@@ -1,4 +1,7 @@
-/** Connects by ioredis, without its queue and retries, to Redis, Sentinels, a Cluster or the store process' socket. */
+/**
+ * Connects by ioredis, without its queue and retries, to Redis, Sentinels, a Cluster or the store process' socket. Also spreads shards
+ * evenly over a Cluster's slots, and tells which shard has a key.
+ */
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
@@ -10,10 +13,10 @@ import { evalScript, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
-  findNodesWithoutAddress,
   QuietConnector,
   QuietSentinelConnector,
   Redis,
+  resolveUnknownHosts,
 } from './ioredis.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -54,7 +57,6 @@ const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
 /** The pause between questions while Redis loads its file: often it is ready sooner than it estimates. */
 const LOADING_MS = 100
-const DISCONNECT_MS = 500
 
 /** A connection may be silent or incomplete for this long before it is replaced: several slow round trips. */
 export function silenceMsMax(deadlineMs: number): number {
@@ -67,7 +69,7 @@ const CLIENT_OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  disconnectTimeout: DISCONNECT_MS,
+  disconnectTimeout: 500, // then ioredis destroys a socket that does not close
   maxLoadingRetryTime: LOADING_MS,
   keepAlive: 10_000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
@@ -101,9 +103,11 @@ export function askAt(server: Server, deadlineMs: number): Ask {
 }
 
 function connectRedis(target: RedisTarget, silenceMs: number): Link {
+  const { kind, path, nodes } = target
   const options = dataOptions(target, silenceMs)
+  const address = path === undefined ? nodes[0]! : { path }
   const client = new Redis(
-    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...addressOf(target) },
+    kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...address },
   )
   const isStuck = stuckCheck(silenceMs)
   const errors = noteErrors(client)
@@ -143,14 +147,10 @@ function connectRedis(target: RedisTarget, silenceMs: number): Link {
   }
 }
 
-function addressOf({ path, nodes }: RedisTarget): { path: string } | { host: string; port: number } {
-  return path === undefined ? nodes[0]! : { path }
-}
-
 function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
-    clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
+    clusterRetryStrategy: CLIENT_OPTIONS.retryStrategy,
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
@@ -160,7 +160,7 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
     redisOptions: dataOptions(target, silenceMs),
   })
-  findNodesWithoutAddress(cluster)
+  resolveUnknownHosts(cluster)
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)

@@ -17,7 +17,7 @@ const CAUSE_CHECK_MS = 500
 const SAME_CAUSE_MS = 60_000
 /** A server that evicts keys may lose some with every call, so that is reported at most this often. */
 const FORGOTTEN_MS = 10_000
-/** At the start, a store with half of its shards is ready only after this time, in which the others may follow. */
+/** At the start, a store of which half of the shards are up is ready only after this time, in which the others may follow. */
 const START_MS = 1000
 
 export class ShardHealth {
@@ -28,7 +28,8 @@ export class ShardHealth {
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
   #forgottenReportedAtMs = Number.NEGATIVE_INFINITY
-  #startedAtMs: number | undefined
+  /** When `isReady` first found half of the shards up. */
+  #halfUpAtMs: number | undefined
   #wereAllUp = false
   /** True at the start, so that the first contact is reported. */
   #isReportedDown = true
@@ -50,8 +51,8 @@ export class ShardHealth {
   isReady(): boolean {
     if (this.#upCount() * 2 < this.#shards.length) return false
     if (this.#wereAllUp) return true
-    this.#startedAtMs ??= performance.now()
-    return performance.now() - this.#startedAtMs > START_MS
+    this.#halfUpAtMs ??= performance.now()
+    return performance.now() - this.#halfUpAtMs > START_MS
   }
 
   isWhole(): boolean {

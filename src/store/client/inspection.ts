@@ -1,4 +1,4 @@
-/** Tells if a Redis can be used, and what its operator should know. */
+/** Tells if a store can be used, and what the operator of a Redis should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
@@ -38,7 +38,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 ]
 
 const POLL_MS = 20
-/** The server's time is asked so often. The answer with the shortest round trip is the most exact. */
+/** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {

@@ -1,4 +1,4 @@
-/** ioredis, and all that relies on more than it documents. With another version the start fails, instead of some later request. */
+/** ioredis, and all that relies on more than it documents. If a version lacks one of METHODS, the start fails, instead of some request. */
 
 import { connect, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
@@ -22,13 +22,13 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
   throw new StoreSetupError(
-    `REDIS_URL: the installed ioredis lacks a method ${name}; install version ${VERSION}, for which powgate is made`,
+    `the installed ioredis lacks a method ${name}; install version ${VERSION}, for which powgate is made`,
   )
 }
 
 /**
  * An ioredis class extends String, so V8 keeps String.prototype as a dictionary and inlines no string method: that took 4 us of
- * a /verify-token. A few hundred loads through an heir make the prototype fast again.
+ * a /verify-token. A few hundred loads through an heir make the prototype fast again (test/store/redis.test.ts asks V8).
  */
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
@@ -48,20 +48,20 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** The form of an unknown host in redirections. */
-const NO_ADDRESS = /^\??:(\d+)$/
+/** A node whose host is not known: in a redirection, or as the reply transformer below writes it. */
+const UNKNOWN_HOST = /^\??:(\d+)$/
 
 /**
- * A Cluster's node may not tell where it is (null, '', or `?` for a name), and ioredis leaves such a node out. The node is at the
- * IP address beside that `?`, or at the host that was asked.
+ * A Cluster's node may not tell its host (null or ''), or lack the name that it should tell (`?`), and ioredis leaves nodes without
+ * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `resolveUnknownHosts` resolves.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
   if (!Array.isArray(reply)) return reply
   for (const [, , ...nodes] of reply)
     for (const node of nodes) {
       if (!Array.isArray(node)) continue // the reply of another CLUSTER command
-      const [host, , , others = []] = node
-      node[0] = (host === '?' && others[others.indexOf('ip') + 1]) || host || '?'
+      const [host, , , details = []] = node // `details` are names, each followed by its value
+      node[0] = (host === '?' && details.includes('ip') && details[details.indexOf('ip') + 1]) || host || '?'
     }
   return reply
 })
@@ -70,7 +70,11 @@ interface ClusterInside {
   getInfoFromNode(node: Redis | undefined, done: (error?: Error) => void): void
 }
 
-export function findNodesWithoutAddress(cluster: Cluster): void {
+/**
+ * Takes an unknown host for the one that was last asked for the slots, and so gave the answer: ioredis asks one node at a time. A
+ * redirection may be of another node, but then ioredis asks for the slots again.
+ */
+export function resolveUnknownHosts(cluster: Cluster): void {
   let askedHost = ''
   const inside = cluster as unknown as ClusterInside
   const ask = inside.getInfoFromNode.bind(cluster)
@@ -79,40 +83,39 @@ export function findNodesWithoutAddress(cluster: Cluster): void {
     ask(node, done)
   }
   cluster.options.natMap = key => {
-    const port = NO_ADDRESS.exec(key)?.[1]
+    const port = UNKNOWN_HOST.exec(key)?.[1]
     return port === undefined ? null : { host: askedHost, port: Number(port) }
   }
 }
 
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
+/** After this time without a TLS handshake the port is asked without TLS, and may take as long to answer. */
 const HANDSHAKE_MS = 250
 
-/**
- * A TLS socket that is closed in its handshake emits two errors, ioredis listens for one, and an error without a listener ends the
- * process: so `watched` listens too. It also notices when only one side speaks TLS.
- */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
-    return watched(await super.connect(...args))
+    return explainTlsMismatch(await super.connect(...args))
   }
 } as ConnectorConstructor
 
 export const QuietSentinelConnector = class extends SentinelConnector {
   override async connect(...args: Parameters<SentinelConnector['connect']>) {
-    return watched(await super.connect(...args))
+    return explainTlsMismatch(await super.connect(...args))
   }
 } as ConnectorConstructor
 
-function watched<Stream extends Socket>(stream: Stream): Stream {
-  const isTls = stream instanceof TLSSocket
-  if (isTls) {
+/** Tells in the connection's error if only one side speaks TLS. */
+function explainTlsMismatch<Stream extends Socket>(stream: Stream): Stream {
+  if (stream instanceof TLSSocket) {
     const timer = setTimeout(askWithoutTls, HANDSHAKE_MS, stream)
     for (const event of ['secureConnect', 'close']) stream.once(event, () => clearTimeout(timer))
+    // Closed in its handshake it emits two errors, and ioredis listens for one: an error without a listener would end the process.
+    return stream.on('error', () => {})
   }
   return stream.on('error', (error: NodeJS.ErrnoException) => {
-    const mayWantTls = error.code === 'ECONNRESET' && stream.bytesRead === 0 && !isTls
-    if (mayWantTls) error.message += ' before any answer: does the port want rediss://?'
+    if (error.code === 'ECONNRESET' && stream.bytesRead === 0)
+      error.message += ' before any answer: does the port want rediss://?'
   })
 }
 

@@ -72,8 +72,8 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    const all = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
-    return all(address).flatMap(one => all(site).map(other => (one ^ other) >>> 0))
+    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
+    return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
@@ -115,7 +115,7 @@ export class ShardedRequests implements RequestStore {
     else void this.#redeemAcross(callerShard, siteShard, request).then(done)
   }
 
-  /** Charges the caller first. Refunds it if the API key's limit refuses, or to charge its window of junk if the token is junk. */
+  /** Charges the caller first. Refunds that if the API key's limit refuses, or moves it to the window of junk if the token is junk. */
   async #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,

@@ -12,8 +12,8 @@
 import { evalScript } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, type EpochKeys, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
+import { CallHead } from './call-head.ts'
 import { type Connection, type Server, silenceMsMax, slotOf, withDeadline } from './connection.ts'
-import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
   /** `<prefix>:{<tag>}:` */
@@ -78,7 +78,7 @@ export class Shard {
   readonly #options: ShardOptions
   /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
-  readonly #serverClock = new ServerClock()
+  readonly #head = new CallHead()
   #batch = new Batch()
   /**
    * Calls that are sent or requeued, oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table
@@ -87,8 +87,8 @@ export class Shard {
   readonly #pending: Call[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #probedServer: Server | undefined
-  /** The time of the last answer; later, if `#probedServer` was first probed or the shard went down after that. */
-  #heardAtMs = 0
+  /** The server is silent since its last answer, or since `#probedServer` was first probed or the shard went down, if that was later. */
+  #silentSinceMs = 0
   #isLocating = false
   #isDeadlineArmed = false
   #closed = false
@@ -183,21 +183,21 @@ export class Shard {
 
   #run(batch: Batch, server: Server): Promise<unknown> {
     const { testClock } = this.#options
-    const values = [testClock(), this.#serverClock.head(server === this.#server, batch.meterCount)]
+    const values = [testClock(), this.#head.next(server === this.#server, batch.meterCount)]
     return evalScript(batch.script, async (name, code) => {
       const command = batch.command(name, code, this.#epochKeys, values)
       try {
         return await server.sendCommand(command)
       } catch (error) {
         // An error reply is a sign of life too.
-        if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
+        if (error instanceof Error && error.name === 'ReplyError') this.#silentSinceMs = performance.now()
         throw error
       }
     })
   }
 
   #answered(call: Call, reply: unknown): void {
-    this.#heardAtMs = performance.now()
+    this.#silentSinceMs = performance.now()
     if (call.state !== 'sent') return
     if (!isReplyTo(call.batch, reply)) {
       this.#failed(call, 'a reply of unexpected length')
@@ -259,7 +259,7 @@ export class Shard {
       this.#downSinceMs = performance.now()
       this.cause = cause
       // The server's silence counts from now, since there may have been nothing to answer before.
-      this.#heardAtMs = performance.now()
+      this.#silentSinceMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
     }
@@ -292,30 +292,30 @@ export class Shard {
 
   /** Replaces the connection of a server that has vanished without closing it. */
   readonly #checkSilence = (server: Server): void => {
-    const silentMs = performance.now() - this.#heardAtMs
+    const silentMs = performance.now() - this.#silentSinceMs
     if (
       this.#server !== undefined ||
       server !== this.#probedServer ||
       silentMs < silenceMsMax(this.#options.deadlineMs)
     )
       return
-    this.#heardAtMs = performance.now()
+    this.#silentSinceMs = performance.now()
     this.#connection.drop(server)
   }
 
   #probeAt(server: Server): void {
     if (server !== this.#probedServer) {
       this.#probedServer = server
-      this.#heardAtMs = performance.now()
+      this.#silentSinceMs = performance.now()
     }
     const batch = new Batch()
     batch.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
     this.#run(batch, server).then(
       reply => {
-        this.#heardAtMs = performance.now()
+        this.#silentSinceMs = performance.now()
         // A server this slow would run calls whose requests were refused meanwhile, so the shard stays down.
-        const isLate = this.#heardAtMs - batch.startedAtMs > deadlineMs
+        const isLate = performance.now() - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
       },
@@ -324,8 +324,8 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
-        // OTHERTIME in time means that the server's clock was set (rule 2 of lua/epoch.lua).
-        if (message.startsWith(OTHER_TIME) && isPrompt) this.#serverClock.forget()
+        // OTHERTIME in time means that the server's clock was set (rule 5b of lua/epoch.lua).
+        if (message.startsWith(OTHER_TIME) && isPrompt) this.#head.forgetTime()
       },
     )
   }
@@ -349,7 +349,7 @@ export class Shard {
       this.#options.onForgotten()
     }
     this.epoch = epoch
-    this.#serverClock.learn(reply, askedAtMs)
+    this.#head.learn(reply, askedAtMs)
   }
 
   #found(server: Server, reply: Buffer, askedAtMs: number): void {

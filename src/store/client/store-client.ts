@@ -40,10 +40,10 @@ export class StoreClient {
   readonly description: string
   readonly requests: RequestStore
   readonly sites: SiteStore
+  readonly health: ShardHealth
   readonly #options: StoreClientOptions
   readonly #connection: Connection
   readonly #shards: readonly Shard[]
-  readonly health: ShardHealth
 
   /** Connects, and asks the store again and again until `close`; `open` waits for the first answer. */
   constructor(options: StoreClientOptions) {
@@ -125,10 +125,7 @@ export class StoreClient {
     const statuses = await Promise.all([...servers].map(server => statusOf(askAt(server!, deadlineMs))))
     const offsets = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
-      clockAheadSeconds: offsets.reduce(
-        (largest, next) => (Math.abs(next) > Math.abs(largest) ? next : largest),
-        0,
-      ),
+      clockAheadSeconds: offsets.sort((one, other) => Math.abs(other) - Math.abs(one))[0]!,
       evictsBy: statuses.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: statuses.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }

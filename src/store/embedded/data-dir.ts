@@ -12,11 +12,8 @@ import { shellWord } from '../../config/config.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 
-/**
- * @param makes true to create it
- * @throws StoreSetupError
- */
-export function prepareDataDir(dataDir: string, makes: boolean): void {
+/** Makes the directory if it `makes` one, and checks that this process can use it. @throws StoreSetupError */
+export function prepareDataDir(dataDir: string, { makes }: { makes: boolean }): void {
   try {
     if (makes) makeDir(resolve(dataDir))
     accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)

@@ -60,7 +60,7 @@ async function takeSharedName(
   { dataDir, onWaiting, isToldToEnd, waitMs = WAIT_MS }: OwnerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  for (let isTold = false; !links(temporary, path); ) {
+  for (let isReported = false; !links(temporary, path); ) {
     if (isToldToEnd?.()) throw new StoreSetupError('told to end while another process had the data directory')
     const owner = await ownerOf(path)
     if (owner === 'none') {
@@ -72,8 +72,8 @@ async function takeSharedName(
         throw new StoreSetupError(
           `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
         )
-      if (!isTold) onWaiting?.(owner.who)
-      isTold = true
+      if (!isReported) onWaiting?.(owner.who)
+      isReported = true
     }
     await sleep(RETRY_MS)
   }
@@ -90,7 +90,7 @@ function links(from: string, to: string): boolean {
   }
 }
 
-/** `none` if nobody answers, such as after a crash; `who` is what an owner that does not end calls itself. */
+/** `none` if nobody answers, such as after a crash; `ends` if the owner is about to; `who` is what any other owner calls itself. */
 type Owner = 'none' | 'ends' | { readonly who: string }
 
 function ownerOf(path: string): Promise<Owner> {

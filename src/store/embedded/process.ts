@@ -6,6 +6,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreServer } from './server.ts'
+import { removeSavedState } from './snapshot.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
@@ -72,7 +73,7 @@ try {
     await server.close(false) // the saved state is still there
     process.exit(0)
   }
-  server.forgetSaved()
+  removeSavedState(dataDir)
   send({ type: 'serves' })
 } catch (error) {
   if (isEnding) process.exit(0)

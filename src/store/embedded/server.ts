@@ -44,8 +44,8 @@ export class StoreServer {
   readonly #engine: Engine
   readonly #clients = new Set<Socket>()
   #inode = 0
-  #sweeps: NodeJS.Timeout | undefined
-  readonly #checks: NodeJS.Timeout
+  #sweepTimer: NodeJS.Timeout | undefined
+  readonly #checkTimer: NodeJS.Timeout
   #wasHalfFull = false
   /** Why batches and operations on sites are refused, once the directory or sites.jsonl was replaced. */
   #displaced: string | undefined
@@ -64,11 +64,11 @@ export class StoreServer {
     this.sites = new EmbeddedSites(dataDir, this.state)
     const { droppedLine } = this.sites
     if (droppedLine !== undefined) tell?.('warn', `of the sites' file, ${droppedLine}`)
-    const sweeps = () => {
-      this.#sweeps = setTimeout(sweeps, sweep(this.state, clocks)).unref()
+    const sweepOn = () => {
+      this.#sweepTimer = setTimeout(sweepOn, sweep(this.state, clocks)).unref()
     }
-    sweeps()
-    this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
+    sweepOn()
+    this.#checkTimer = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
     // A process that may open no more files cannot accept a connection. An error event without a listener would end it.
     server.on('error', () => {})
@@ -91,8 +91,8 @@ export class StoreServer {
 
   /** @param saves true to save the state for the next start */
   async close(saves: boolean): Promise<void> {
-    clearTimeout(this.#sweeps)
-    clearInterval(this.#checks)
+    clearTimeout(this.#sweepTimer)
+    clearInterval(this.#checkTimer)
     // What a client redeems from now on would not be in the saved state.
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
@@ -118,12 +118,7 @@ export class StoreServer {
     }
   }
 
-  /** Called by the service, so that nothing old is read after a crash. */
-  forgetSaved(): void {
-    removeSavedState(this.#options.dataDir)
-  }
-
-  /** Runs once a second. */
+  /** Warns of a half full state, and refuses everything from now on if the directory or sites.jsonl is another. */
   #check(): void {
     this.#warnOfHalf()
     if (this.#displaced !== undefined) return

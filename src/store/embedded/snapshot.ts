@@ -46,7 +46,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
 
 /**
  * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
- * another boot. These must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
+ * another boot. Meters must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
  *
  * @returns for the log, what was not read; undefined if all was read, or if there is no file
  */
@@ -61,9 +61,9 @@ export function loadState(dataDir: string, state: State, bootId = machineBootId(
   } catch (error) {
     return `the state is damaged (${systemErrorText(error)}), and is not read`
   }
-  const isPresent =
+  const isCurrent =
     bootId !== '' && snapshot.bootId === bootId && Math.abs(Date.now() - snapshot.savedAtMs) < OLD_MS
-  if (!isPresent) return 'the state is of before a reboot, or old: only usual rates are read of it'
+  if (!isCurrent) return 'the state is of before a reboot, or old: only usual rates are read of it'
   state.epoch = snapshot.epoch
   for (const [key, value] of snapshot.windows) state.windows.set(key, value)
   for (const [key, value] of snapshot.marks) state.marks.set(key, value)

@@ -36,7 +36,7 @@ export class State {
   readonly windows = new Entries()
   readonly marks = new Entries()
   readonly meters = new Map<string, Meter>()
-  /** Monotonic. */
+  /** The monotonic clock's time. */
   metersSweptAtMs = Number.NEGATIVE_INFINITY
   readonly #bytesMax: number
 

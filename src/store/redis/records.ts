@@ -112,11 +112,15 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   livingHosts(): Promise<LivingHosts> {
-    return this.noteHost('', null) // without an id it only reads
+    return this.#hosts('', '')
   }
 
-  async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
-    const json = note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() })
+  noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
+    return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
+  }
+
+  /** Runs lua/note-host-2.lua, which writes nothing without an id. */
+  async #hosts(id: string, json: string, shards?: number): Promise<LivingHosts> {
     const values = ['' /* Redis' own clock */, id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
@@ -133,13 +137,9 @@ export class RedisRecords extends Members implements SiteStore {
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = this.#tags.map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
-    const found = (await Promise.all(
-      keys.map(key => this.#connection.askBytes('get', key)),
-    )) as (Buffer | null)[]
-    return dailyRate(
-      found.filter(bytes => bytes !== null).map(bytes => readMeter(bytes, 0, 0)),
-      Date.now(),
-    )
+    const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
+    const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, 0) : []))
+    return dailyRate(meters, Date.now())
   }
 
   protected async readJson(members: readonly string[]): Promise<(string | null)[]> {

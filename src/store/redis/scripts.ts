@@ -19,7 +19,7 @@ function load(...files: string[]): Script {
   return { files, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-const START = ['time', 'clock', 'epoch']
+const START = ['time', 'shared', 'epoch']
 /** First what the folder's operations share, then the operations. */
 const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2', 'take-back-0'].map(
   name => `visits/${name}`,

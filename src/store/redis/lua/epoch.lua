@@ -15,7 +15,7 @@
 --       fails with OTHERTIME. A late call's deadline has passed; if it has not, the clock was set, and the caller calls again (c).
 --    c. It expects no time (after b, or a new worker): the epoch is replaced.
 --
--- The head (clock.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
+-- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
 -- reply, NO_TIME over a new connection; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
 -- reply from which the caller reckons it; `seen`, the highest number of batches that the caller has seen.
 --
@@ -23,7 +23,7 @@
 -- KEYS[2]  `<server id> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number of batches> <epoch>`
 -- From time.lua: wall
--- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, value_of, now
+-- From shared.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, value_of, now
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds for CHECK_HOLDS. In so short a time, no server can become a
 -- replica, copy another's data and be promoted again.
@@ -37,6 +37,7 @@ local batches_text, batches_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
 local batches = tonumber(batches_text) or 0
 local is_older_copy = batches < seen or (batches_epoch ~= nil and batches_epoch ~= epoch_text)
 
+local function write_epoch() call('SET', KEYS[1], epoch_text) end
 local function write_batches(number)
   batches = number
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
@@ -69,7 +70,7 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local is_replaced = epoch_text == '' or is_older_copy or is_other_server or is_clock_set or has_evicted
   if is_replaced then
     epoch_text = string.format('%.0f', next_epoch)
-    call('SET', KEYS[1], epoch_text)
+    write_epoch()
     write_batches(math.max(batches, seen) + 1)
   end
   if is_note_due or is_replaced then

@@ -1,4 +1,4 @@
--- Notes that a host lives, deletes those that no longer do, and returns all others. Without an id it only
+-- Notes that a host lives or has ended, deletes the notes of hosts that no longer live, and returns the rest. Without an id it only
 -- reads. Times are this server's, whatever the hosts' clocks show.
 -- KEYS     hosts (hash: `<ms of the last note> <JSON>` by id) | number of shards
 -- ARGV     time, see time.lua | id, '' to ask only | JSON, '' when the host ends | milliseconds that a host lives after a note

@@ -9,61 +9,60 @@
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
 --          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
 -- From time.lua: wall
--- From clock.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
+-- From shared.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
 -- From windows.lua: window_of, wait_of, charge
 
 local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
 
-operations[82] = function(keys, operation) -- 'R'
+operations[82] = function(next_key, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
-  local step = keep > 0 and 2 or 1
-  local caller, api_key, record -- numbers of their keys
+  local keys_a_window = keep > 0 and 2 or 1
+  local caller_at, key_at, record_at -- numbers of their keys
   if caller_limit > 0 then
-    caller = keys
-    keys = keys + step
+    caller_at = next_key
+    next_key = next_key + keys_a_window
   end
   if key_limit > 0 then
-    api_key = keys
-    keys = keys + step
+    key_at = next_key
+    next_key = next_key + keys_a_window
   end
   if keep > 0 then
-    record = keys
-    keys = keys + 1
+    record_at = next_key
+    next_key = next_key + 1
   end
 
   local status = 4
   local claim = string.sub(operation, claim_at)
-  if record then
-    local before = written[KEYS[record]] or values[record]
+  local before = record_at and (written[KEYS[record_at]] or values[record_at])
+  if record_at then
     if epoch ~= shard_epoch then status = 3
     elseif not before or (claim ~= '' and before == claim) then status = 1
     else status = 2 end
   end
   local junk = (status == 2 or status == 3) and 1 or 0 -- a window's junk window is its next key
-  -- From here on they are windows.
-  caller = caller and window_of(caller + junk)
-  api_key = api_key and window_of(api_key + junk)
+  local caller = caller_at and window_of(caller_at + junk)
+  local api_key = key_at and window_of(key_at + junk)
 
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
   if caller_wait > 0 or key_wait > 0 then
     if key_wait > caller_wait then answer(0, key_wait, 3) else answer(0, caller_wait, 1) end
-    return keys
+    return next_key
   end
   if caller then charge(caller, caller_limit) end
   if api_key then charge(api_key, key_limit) end
   answer(status, caller and caller.time or 0, 0)
 
-  if status == 1 and not (written[KEYS[record]] or values[record]) then
+  if status == 1 and not before then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
     -- RECORD_KEPT_MS_MAX bounds that, or records would pile up if this server's clock is behind.
     local rest = keep_until * 1000 - wall
     if rest > RECORD_KEPT_MS_MAX then rest = RECORD_KEPT_MS_MAX end
     if rest > keep then keep = rest end
-    call('SET', KEYS[record], claim, 'EX', seconds_text(keep))
-    written[KEYS[record]] = claim
+    call('SET', KEYS[record_at], claim, 'EX', seconds_text(keep))
+    written[KEYS[record_at]] = claim
     has_used = true
   end
-  return keys
+  return next_key
 end

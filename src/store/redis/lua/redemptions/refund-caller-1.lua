@@ -1,12 +1,12 @@
--- F: refunds a caller's charge, after the API key's window on another shard refused the request.
+-- F: refunds a caller's charge, after another shard refused the request by its API key, or found its token to be junk.
 -- KEYS     caller window
 -- ARGV     | 'F' | time of charge 3, from R | caller limit 3 |
--- returns  1, 0, 0
--- From clock.lua: unpack_bytes, operations, answer
+-- returns  1 (done), 0, 0
+-- From shared.lua: unpack_bytes, operations, answer
 -- From windows.lua: refund
-operations[70] = function(keys, operation) -- 'F'
+operations[70] = function(next_key, operation) -- 'F'
   local charged_at, limit = unpack_bytes('>I3I3', operation, 2)
-  refund(KEYS[keys], charged_at, limit)
+  refund(KEYS[next_key], charged_at, limit)
   answer(1, 0, 0)
-  return keys + 1
+  return next_key + 1
 end

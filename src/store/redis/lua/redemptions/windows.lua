@@ -3,7 +3,7 @@
 --
 -- Each window is read and written once a batch, because most requests of a batch come from the same few callers and API keys. All
 -- charges of one batch have the same time, hence share one entry.
--- From clock.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, COUNT_MAX, written, value_of, now, at_end, held_time, step_of,
+-- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, COUNT_MAX, written, value_of, now, at_end, held_time, step_ms,
 --   shares_step
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
@@ -52,7 +52,7 @@ end
 local function charge(window, limit)
   window.total = window.total + 1
   window.added = window.added + 1
-  window.step = step_of(limit) -- all charges of a batch to one window have the same limit
+  window.step = step_ms(limit) -- all charges of a batch to one window have the same limit
 end
 
 local function write_window(window)
@@ -80,7 +80,7 @@ local function refund(key, time, limit)
   end
   local record = call('GET', key) or ''
   written[key] = record
-  local step = step_of(limit)
+  local step = step_ms(limit)
   for at = #record - WINDOW_ENTRY + 1, WINDOW_HEADER + 1, -WINDOW_ENTRY do
     local entry_time, count = unpack_bytes('>I3I2', record, at)
     if shares_step(entry_time, time, step) then

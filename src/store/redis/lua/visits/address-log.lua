@@ -1,7 +1,7 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
 -- | time 3 | label 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
--- From clock.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, written, value_of, now, held_time, seconds_text,
---   step_of, shares_step
+-- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, written, value_of, now, held_time, seconds_text,
+--   step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
@@ -131,7 +131,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, address_wait, 1
   end
 
-  local step = step_of(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
+  local step = step_ms(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
   local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
   if dead or joined then record = live_record(record, entries, size, time, joined) end
@@ -144,7 +144,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
-  -- Above a limit of 64, nonces have keys of their own: the last minute's verifications count as proofs then. One is no rate.
+  -- Above a limit of 64 the log has no nonces: proofs are then five times the last minute's verifications, but one is no rate.
   if marks == 0 then marks = verified > 1 and verified * ACCEPTED_MINUTES or verified end
   return true, site_count, failures, used, marks
 end

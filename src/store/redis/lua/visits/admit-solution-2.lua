@@ -7,30 +7,30 @@
 --          network 3 each | numbers of their meters 2 each |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
--- From clock.lua: call, unpack_bytes, operations, seconds_text, has_used, answer
+-- From shared.lua: call, unpack_bytes, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
 -- From address-log.lua: admit_to_log
 -- From meters.lua: add_proof
 local MARKS_LIMIT_MAX = 64 -- domain/address-log.ts
 
-operations[86] = function(keys, operation) -- 'V'
+operations[86] = function(next_key, operation) -- 'V'
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low, rest =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local has_own_key = keep > 0 and address_limit > MARKS_LIMIT_MAX
   local is_of_epoch = epoch == shard_epoch
   -- An admitted request has the number of failures in `second`. Else `first` is the milliseconds to wait, `second` the policy.
-  local admitted, first, second, used, accepted = admit_to_log(keys, kind, tag, address_limit, site_limit,
+  local admitted, first, second, used, accepted = admit_to_log(next_key, kind, tag, address_limit, site_limit,
     is_of_epoch and not has_own_key and keep or 0, mark_high, mark_low)
   if not admitted then
     answer(0, first, second)
   elseif keep == 0 then
     answer(3, second, accepted)
-  elseif not is_of_epoch or used or (has_own_key and not call('SET', KEYS[keys + 1], '', 'NX', 'EX', seconds_text(keep))) then
+  elseif not is_of_epoch or used or (has_own_key and not call('SET', KEYS[next_key + 1], '', 'NX', 'EX', seconds_text(keep))) then
     answer(2, second, accepted)
   else
     answer(1, second, accepted)
     has_used = true
     add_proof(operation, rest, accepted, 1)
   end
-  return has_own_key and keys + 2 or keys + 1
+  return has_own_key and next_key + 2 or next_key + 1
 end

@@ -2,8 +2,8 @@
 -- The first two of a call are times: `usual` is when the shard's first proof came, and when the first one under the present names of
 -- networks came; `at` is when that key was last renewed, so that it does not expire.
 -- From time.lua: wall
--- From clock.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
---   learned_share, learns_all_ms, returning_proofs, values, METERS_FROM, at_end, seconds_text, shares_step
+-- From shared.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
+--   learned_share, learns_all_ms, returning_proofs, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
@@ -11,7 +11,7 @@ local meters = {} -- faded, by number
 
 -- Milliseconds since the first proof.
 local function age_of(number)
-  local record = meter_count > 0 and values[METERS_FROM + number]
+  local record = meter_count > 0 and values[EPOCH_KEYS + number]
   if not record then return 0 end
   local _, _, born = unpack_bytes(METER, record)
   return math.max(0, wall - born)
@@ -23,8 +23,8 @@ local function meter_of(number, recent_ms)
   local meter = meters[number]
   if meter then return meter end
   meter = { recent = 0, usual = 0 }
-  if values[METERS_FROM + number] then
-    local at, recent, usual = unpack_bytes(METER, values[METERS_FROM + number])
+  if values[EPOCH_KEYS + number] then
+    local at, recent, usual = unpack_bytes(METER, values[EPOCH_KEYS + number])
     local elapsed = math.abs(wall - at)
     meter.recent, meter.usual = recent * math.exp(-elapsed / recent_ms), usual * math.exp(-elapsed / usual_ms)
   end
@@ -59,13 +59,13 @@ end
 at_end.meters = function()
   for number, meter in pairs(meters) do
     local record = pack(METER, wall, meter.recent, meter.usual)
-    values[METERS_FROM + number] = record
+    values[EPOCH_KEYS + number] = record
     local keep = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.usual))
-    call('SET', KEYS[METERS_FROM + number], record, 'EX', seconds_text(keep))
+    call('SET', KEYS[EPOCH_KEYS + number], record, 'EX', seconds_text(keep))
   end
   if not next(meters) then return end -- no proof was added
   for number = 1, 2 do
-    local key, renewed, _, born = METERS_FROM + number, 0, 0, wall
+    local key, renewed, _, born = EPOCH_KEYS + number, 0, 0, wall
     if values[key] then renewed, _, born = unpack_bytes(METER, values[key]) end
     -- The age starts anew if the clock was ahead at the first proof.
     if born > wall or not shares_step(renewed, wall, DAY_MS) then

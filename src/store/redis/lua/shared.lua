@@ -1,24 +1,25 @@
 -- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
+-- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
 -- The head of the call; store/wire.ts and epoch.lua explain it.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
   budget_factor, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
--- A file of the domain after numbers has the same ones by these names: test/store/lua-constants.test.ts compares them.
+-- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
 local NO_TIME = 4294967295 -- in place of a time
 
--- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this batch wrote takes precedence.
-local values, written = call('MGET', unpack(KEYS)), {} -- by number; by key
-
+local values = call('MGET', unpack(KEYS)) -- by number; one MGET takes 0.4 us a key, a GET 1.3
+local written = {} -- by key: what operations of this batch wrote takes precedence over `values`
 local function value_of(number)
   return written[KEYS[number]] or values[number] or ''
 end
 
 local now = wall % WRAP
-local METERS_FROM = 3 -- keys before the meters: see batch.lua
-local operations, at_end = {}, {} -- by letters' codes; functions that write what the operations counted
+local EPOCH_KEYS = 3 -- KEYS of epoch.lua; the meters' keys follow, by number
+local operations = {} -- by the letter's code: a function of the number of its first key that returns that of the next operation's
+local at_end = {} -- functions that write what the operations counted
 
 -- The time now, or the last entry's if the clock stepped back.
 local function held_time(last)
@@ -38,7 +39,7 @@ local function seconds_text(milliseconds)
   return text
 end
 
-local function step_of(limit)
+local function step_ms(limit)
   if limit <= EXACT_LIMIT_MAX then return 1 end
   return math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 end

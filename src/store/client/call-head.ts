@@ -1,0 +1,68 @@
+/**
+ * The head of a shard's calls (../wire.ts): tells the server what its last reply said, and its present time as far as this host can
+ * predict it. By these lua/epoch.lua notices that records may be lost, or that the server's clock was set.
+ */
+
+import { randomInt } from 'node:crypto'
+import { readUInt24 } from '../../domain/bytes.ts'
+import { WRAP_MASK } from '../../domain/limits.ts'
+import { PRICING } from '../../domain/pricing.ts'
+import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, NO_TIME, PRICING_NUMBERS } from '../wire.ts'
+import { epochOf, timeOf } from './batch.ts'
+
+/** EXPECTED_MAX of lua/epoch.lua. */
+const EXPECTED_MS_MAX = 3_600_000
+
+/** Times of the server are milliseconds modulo 2^24. */
+export class CallHead {
+  readonly #bytes = Buffer.alloc(HEAD_BYTES)
+  /** The server's time when lua/epoch.lua last checked whether the memory can be trusted. */
+  #checkedAt = NO_TIME
+  /** The server's time in the last reply. */
+  #time = NO_TIME
+  /** When the call of that reply was asked for, by `performance.now`. */
+  #askedAtMs = 0
+  /** The last reply's: a server believes the expected time only with its own epoch, since another server has another clock. */
+  #epoch = 0
+  /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
+  #batchesSeen = 0
+
+  constructor() {
+    for (const [index, name] of PRICING_NUMBERS.entries())
+      this.#bytes.writeDoubleBE(PRICING[name], HEAD.pricing + 8 * index)
+  }
+
+  /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
+  learn(reply: Buffer, askedAtMs: number): void {
+    this.#checkedAt = readUInt24(reply, CHECKED_AT)
+    this.#time = timeOf(reply) & WRAP_MASK
+    this.#askedAtMs = askedAtMs
+    this.#epoch = epochOf(reply)
+    this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
+  }
+
+  /** Makes the next call expect no time (rule 5c of lua/epoch.lua). The epoch and the batches seen stay: they show an older copy. */
+  forgetTime(): void {
+    this.#checkedAt = NO_TIME
+    this.#time = NO_TIME
+  }
+
+  /** The server's present time: its last reply's, plus what has passed since by this host's clock; NO_TIME if unknown. */
+  expectedTime(): number {
+    const sinceMs = performance.now() - this.#askedAtMs
+    if (this.#time === NO_TIME || sinceMs > EXPECTED_MS_MAX) return NO_TIME
+    return (this.#time + Math.round(sinceMs)) & WRAP_MASK
+  }
+
+  /** @param isSameConnection false if the last reply did not come over the call's connection: then the server must check itself */
+  next(isSameConnection: boolean, meterCount: number): string {
+    const bytes = this.#bytes
+    bytes.writeUInt32BE(randomInt(2 ** 32), HEAD.nextEpoch)
+    bytes.writeUInt32BE(isSameConnection ? this.#checkedAt : NO_TIME, HEAD.checked)
+    bytes.writeUInt32BE(this.expectedTime(), HEAD.expected)
+    bytes.writeUInt32BE(this.#epoch, HEAD.epoch)
+    bytes.writeDoubleBE(this.#batchesSeen, HEAD.batches)
+    bytes.writeUInt16BE(meterCount, HEAD.meterCount)
+    return bytes.toString('latin1')
+  }
+}
