@@ -1,4 +1,4 @@
-/** Adds up in the primary process what it and all workers counted, those that have ended too. */
+/** Adds up, in the primary process, what it and all workers have counted; ended workers stay in the sums. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
@@ -17,7 +17,7 @@ interface Worker {
   readonly build: Build
 }
 
-export interface WorkerStats {
+interface WorkerStats {
   readonly worker: Worker
   /** The index of its seat, or the smallest free number if its successor has the seat already. */
   readonly number: number
