@@ -146,7 +146,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
 function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
-    if (gate.isShedding) gate.seen()
+    if (gate.isShedding) gate.countOther()
     handler(response, request)
   }
 }

@@ -49,6 +49,11 @@ const POOL_BYTES = 16_384
 
 const now = () => performance.now()
 
+interface Observers {
+  readonly stats: Stats
+  readonly eventLog: EventLog
+}
+
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
@@ -74,7 +79,6 @@ export async function startServer(
       inFlight: host.inFlight,
       connections: listener?.connections() ?? 0,
       connectionsMax,
-      connectionsRefused: listener?.refusedConnections() ?? 0,
       clockOffset: watch.last?.clockAheadSeconds ?? 0,
       evictedKeys: watch.last?.evictedKeys ?? 0,
       logLinesLost: logLinesLost(),
@@ -101,7 +105,7 @@ export async function startServer(
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded, START_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
-  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, eventLog)
+  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, { stats, eventLog })
   gate?.start()
   return {
     stats,
@@ -160,17 +164,21 @@ async function listenWith(
   host: ExchangeHost,
   config: Config,
   log: Logger,
-  eventLog: EventLog,
+  { stats, eventLog }: Observers,
 ): Promise<Listener> {
   const { connectionsMax } = config
+  const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
+    log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+  )
   const listener = await listen(app, host, {
     ...config,
     onWrongHeader: throttled(CONNECTIONS_LOGGED_MS, (count, proxy, why) =>
       log.warn({ peer: eventLog.peerText(proxy), why, count }, 'refused connections of a trusted proxy'),
     ),
-    onFull: throttled(CONNECTIONS_LOGGED_MS, count =>
-      log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
-    ),
+    onFull: () => {
+      stats.counts.connectionsRefused.add()
+      logFull()
+    },
   })
   if (listener === undefined) throw new ListenError(config)
   return listener
@@ -180,7 +188,7 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: OverloadGate | undefined,
-  { stats, eventLog }: { stats: Stats; eventLog: EventLog },
+  { stats, eventLog }: Observers,
 ): ExchangeHost {
   return {
     trustedProxies: config.trustedProxies,

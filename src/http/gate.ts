@@ -1,4 +1,4 @@
-/** Measures the event loop's queueing delay for overload.ts. */
+/** Measures a worker's queueing delay, and asks overload.ts by it which requests are shed. */
 
 import type { Work } from '../domain/endpoint.ts'
 import { MEASURE_MS, Overload } from './overload.ts'
@@ -7,7 +7,7 @@ import { MEASURE_MS, Overload } from './overload.ts'
 const TICKS_PER_REQUEST = 2
 
 export class OverloadGate {
-  /** If true, each request must be passed to `admits` or `seen`. */
+  /** If true, each request must be passed to `admits` or `countOther`. */
   isShedding = false
   readonly #overload: Overload
   readonly #onBegin: () => void
@@ -43,9 +43,9 @@ export class OverloadGate {
   }
 
   /** Counts a request that is answered in any case. */
-  seen(): void {
+  countOther(): void {
     if (!this.#isInTick) this.#beginTick(performance.now())
-    this.#overload.seen()
+    this.#overload.countOther()
   }
 
   #beginTick(nowMs: number): void {

@@ -4,6 +4,8 @@
  * Requests that arrive during a tick of the event loop wait for the next. A timer waits as long, so its lateness is the
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
+ * `Work` (domain/endpoint.ts) tells new from begun work. Requests that are neither are always answered.
+ *
  *   level 0   All requests are admitted.
  *   level 1   Once a tick's budget is used up, new work is refused until the next tick.
  *   level 2   Begun work is refused too, once its own budget is used up.
@@ -47,14 +49,14 @@ export class Overload {
   #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   #newAdmitted = 0
-  /** Requests of this tick that are no new work. */
+  /** Requests of this tick that are not new work. */
   #others = 0
 
   constructor(delayMsTarget: number) {
     this.#delayMsTarget = delayMsTarget
   }
 
-  /** If true, callers must use `startTick` at each tick, and `admits` or `seen` for each request. */
+  /** If true, callers must use `startTick` at each tick, and `admits` or `countOther` for each request. */
   get isShedding(): boolean {
     return this.#level > 0
   }
@@ -95,7 +97,7 @@ export class Overload {
   }
 
   /** Counts a request that is answered in any case, because a refusal would cost as much. */
-  seen(): void {
+  countOther(): void {
     this.#others++
   }
 
