@@ -1,21 +1,22 @@
-/** Reads from /proc how many files a process may open, connections among them. */
+/** Reads from /proc how many files (connections among them) a process has open and may open. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** Libraries, the store and logs need these. */
+/** Libraries, the store and logs need so many files. */
 const OTHER_FILES = 256
+/** Assumed if /proc does not tell. */
 const LIMIT_UNKNOWN = 10_000
-/** The client's socket, and both ends of the one to the HTTP server. */
+/** A connection through the relay takes the client's socket, and both ends of the one to the HTTP server. */
 const RELAYED_FILES = 3
 
-/** @param isRelayed whether connections come through the PROXY protocol relay */
+/** @param isRelayed true if connections come through the PROXY protocol relay */
 export function connectionsThatFit(isRelayed: boolean): number {
   const files = openFilesMax('self') - OTHER_FILES
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** Returns undefined if /proc has no such process, usually because it has ended. Takes 45 ms for 19,000 files, in another thread. */
+/** @returns undefined if /proc has no such process, usually because it has ended. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {

@@ -20,7 +20,7 @@ export interface Reply {
   readonly head?: string | null
 }
 
-/** What uWebSockets.js wants as the status. */
+/** Statuses as uWebSockets.js takes them: `404 Not Found`. */
 export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(STATUS_CODES).map(([status, text]) => [status, `${status} ${text}`]),
 )
@@ -73,13 +73,14 @@ export interface ReplyStyle {
 
 export const PLAIN_STYLE: ReplyStyle = { errors: 'plain', policies: undefined }
 
-const RETRY_UNAVAILABLE_MS = 1000
+/** Unless a limit says when it admits again. */
+const RETRY_MS = 1000
 
 export function refusalReply(
   { errors, policies }: ReplyStyle,
   refusal: Refusal,
   subject?: RefusalSubject,
-  retryAfterMs = RETRY_UNAVAILABLE_MS,
+  retryAfterMs = RETRY_MS,
 ): Reply {
   const { status } = answerTo(refusal.reason, errors)
   return {

@@ -59,8 +59,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * Reads all headers of a trusted proxy's request in one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
- * takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
+ * Reads all headers of a trusted proxy's request in one pass, because `getHeader` returns only the first X-Forwarded-For line, and
+ * reading the others by name takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0

@@ -1,4 +1,8 @@
-/** Parses untrusted JSON bodies, with schemas compiled at start. */
+/**
+ * Parses untrusted JSON bodies, with schemas compiled at start. Bodies as the widget and most backends write them (the usual ones)
+ * are matched by patterns first, which saves 2.0 of 2.7 us at POST /verify and 3.6 of 3.9 at /verify-token. A test ensures that
+ * parsing them as JSON gives the same value.
+ */
 
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
@@ -113,7 +117,7 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/** Accepts `7e0` for the counter 7. This yields no second token: the nonce is spent once, and the token has the digits. */
+/** Accepts `7e0` for the counter 7, which yields no second token: the nonce is spent once, and the token has the counter as digits. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution, SOLUTION_FIELDS)
   // JSON allows -0, which is no counter.
@@ -149,7 +153,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
 
 const HAS_PROTO = new Error('a member of the body is named __proto__')
 
-/** `__proto__` does no harm here, but might in later code. Escapes could hide it. Honest bodies have neither. */
+/** `__proto__` does no harm here, but might in later code. An escape sequence could hide it. Honest bodies have neither. */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }
@@ -172,7 +176,7 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** Honest bodies have two opening brackets. Without this bound, refusing 7 KB of brackets would take three times as long as a good request. */
+/** Honest bodies have two opening brackets. Without this bound, refusing 7 KB of them would take three times as long as a good request. */
 const BRACKETS_MAX = 32
 
 function isNested(text: string): boolean {
@@ -234,10 +238,10 @@ export function misspelling(value: object, known: readonly string[]): string | u
   return undefined
 }
 
-/** A field's name that goes into the log, where any other could be a secret that a visitor typed. */
+/** Only such a field's name goes into the log: any other could be a secret that a visitor typed. */
 const PLAIN_NAME = /^[a-z][\w.-]{0,30}$/i
 
-/** Returns the name of a field that powgate does not know, if it is a plain one. */
+/** Returns the name of a field that powgate does not know, if it may be logged. */
 export function ignoredField(value: object, known: readonly string[]): string | undefined {
   return Object.keys(value).find(name => !known.includes(name) && PLAIN_NAME.test(name))
 }
@@ -277,9 +281,6 @@ function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   const path = instancePath.slice(1).replaceAll('/', '.')
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
-
-// Bodies as the widget and most backends write them are matched by patterns, which saves 2.0 of 2.7 us at POST /verify and 3.6 of
-// 3.9 at /verify-token. A test ensures that parsing them as JSON gives the same value.
 
 /** The widget's bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
