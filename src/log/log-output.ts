@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output without ever blocking. While writes fail (full disk, paused reader), lines wait, and those
- * beyond WAITING_MAX are lost and counted.
+ * Writes log lines to standard output without blocking, except at the exit. While writes fail (full disk, paused reader), lines
+ * wait, and those beyond WAITING_MAX are lost and counted.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -8,12 +8,12 @@ import type { DestinationStream } from 'pino'
 
 const [STDOUT, STDERR] = [1, 2]
 const RETRY_MS = 1000
-/** A pipe or socket is full while its reader is busy. */
-const RETRY_FULL_MS = 20
+/** The error of a pipe or socket that is full, because its reader is busy. */
 const FULL = 'EAGAIN'
-/** About half a megabyte. */
+const RETRY_FULL_MS = 20
+/** The number of waiting lines, which have about half a megabyte. */
 const WAITING_MAX = 1000
-/** An ending process waits this long for a reader that is busy. */
+/** An ending process waits, blocked, at most this long for a reader that is busy. */
 const EXIT_WAIT_MS = 300
 
 export class LogOutput implements DestinationStream {

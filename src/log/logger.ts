@@ -56,7 +56,7 @@ export function createLogger(
   return log
 }
 
-/** Node.js would print the whole error, and an error from Redis has the command with keys, tokens or the password. */
+/** Logs an uncaught error without secrets. Node.js would print all of it: one of Redis has the command, with tokens or the password. */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {
     log.fatal({ event: 'fault', err: error }, 'a fault ends the process')
