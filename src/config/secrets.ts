@@ -10,6 +10,7 @@ import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 const SECRET_FILE = 'secret'
 /** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
+const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
 /**
  * Makes the secret of the data directory if none is configured or made yet.
@@ -23,17 +24,11 @@ export function resolveSecrets(config: Config): readonly string[] {
     createOnce(path)
     const secret = readFileSync(path, 'utf8').trim()
     if (secret.length < SECRET_CHARACTERS_MIN)
-      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters`)
-    if (!PRINTABLE.test(secret)) throw new Error('it is not printable text')
+      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters. ${IF_DAMAGED}`)
+    if (!PRINTABLE.test(secret)) throw new Error(`it is not printable text. ${IF_DAMAGED}`)
     return [secret]
   } catch (error) {
-    const isDamaged = (error as NodeJS.ErrnoException).code === undefined
-    const remedy = isDamaged
-      ? '. Put back a copy; or remove it: a new one is made, and what was issued before is refused'
-      : ''
-    throw new ConfigError([
-      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}${remedy}`,
-    ])
+    throw new ConfigError([`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}`])
   }
 }
 
