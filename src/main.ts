@@ -2,10 +2,10 @@
 
 import cluster from 'node:cluster'
 
-/** Ends the process until start.ts handles these: nothing is in flight yet. */
+/** Until the rest handles these too, they end the process at once: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** The default of one signal opens a debugger, of the other ends the process. */
+/** By default, SIGUSR1 would open a debugger, and SIGUSR2 end the process. */
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv
@@ -15,6 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
-// This import must come first: on Node.js 18 the rest does not even link, and that error would tell nobody why.
+// Must be imported before the rest, which on Node.js 18 does not even link, and whose error would tell nobody why.
 await import('./process/supported-platform.ts')
 await import('./start.ts')
