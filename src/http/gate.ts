@@ -1,4 +1,4 @@
-/** Measures a worker's queueing delay, and asks overload.ts by it which requests are shed. */
+/** Measures a worker's queueing delay for overload.ts, which decides by it which requests are shed. */
 
 import type { Work } from '../domain/endpoint.ts'
 import { MEASURE_MS, Overload } from './overload.ts'

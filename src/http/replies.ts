@@ -61,7 +61,7 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-/** Requests a minute, by the policy's name. */
+/** Limits in requests a minute, by their names in the RateLimit headers. */
 export type PolicyList = Readonly<Record<string, number>>
 
 /** Decides how a path's refusals look. */

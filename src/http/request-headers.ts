@@ -6,12 +6,12 @@ import type { AddressSet } from '../addresses/address.ts'
 /** Tells whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
-  /** Ends the connection. */
+  /** The connection ends with the answer, lest what follows the chunks be taken for a request. */
   | 'chunks'
   /** Another server may take the body for the next request. */
   | 'ambiguous'
 
-/** uWebSockets.js takes any transfer coding for chunks. */
+/** uWebSockets.js takes any transfer coding for chunks, other servers do not. */
 function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }

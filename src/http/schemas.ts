@@ -176,7 +176,7 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** Honest bodies have two opening brackets. Without this bound, refusing 7 KB of them would take three times as long as a good request. */
+/** A long body has no more opening brackets; honest ones have two. Without this, refusing 7 KB of them takes as long as three requests. */
 const BRACKETS_MAX = 32
 
 function isNested(text: string): boolean {

@@ -9,7 +9,7 @@ import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** Lines a minute of a worker: failures, each of seven refusal quotas (debug: eight), faults. In all 1,080, or 0.7 GB a day. */
+/** A worker logs so many lines a minute: of failures, of each of seven quotas of refusals (debug: eight), of faults. In all 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60

@@ -19,7 +19,7 @@ interface Worker {
 
 interface WorkerStats {
   readonly worker: Worker
-  /** The index of its seat, or the smallest free number if its successor has the seat already. */
+  /** The index of its seat (process/primary.ts), or the smallest free number if its successor has the seat already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
