@@ -2,10 +2,10 @@
 
 import cluster from 'node:cluster'
 
-/** Until the rest handles these too, they end the process at once: nothing is in flight yet. */
+/** They end the process at once until the rest handles them too: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** By default, SIGUSR1 would open a debugger, and SIGUSR2 end the process. */
+/** SIGUSR1 would open a debugger by default, SIGUSR2 end the process. */
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv
@@ -15,6 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
-// Must be imported before the rest, which on Node.js 18 does not even link, and whose error would tell nobody why.
+// This import must come before the rest, which on Node.js 18 does not even link, with an error that tells nobody why.
 await import('./process/supported-platform.ts')
 await import('./start.ts')

@@ -35,7 +35,7 @@ const EXCESS_BYTES_MAX = 2 ** 20
 const BODY_MS_MAX = 10_000
 /** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
-/** From its request on, the client has this long to take the whole answer. */
+/** A client has this long to take the whole answer, counted from its request. */
 const TAKE_MS_MAX = 15_000
 
 /**

@@ -73,7 +73,7 @@ export interface ReplyStyle {
 
 export const PLAIN_STYLE: ReplyStyle = { errors: 'plain', policies: undefined }
 
-/** Unless a limit says when it admits again. */
+/** Clients shall come back after this, unless a limit tells when it admits again. */
 const RETRY_MS = 1000
 
 export function refusalReply(

@@ -270,7 +270,7 @@ export const COUNTED_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
   (key): key is CountedKey => METRICS[key].type !== 'gauge',
 )
 
-/** So many sites have counts of their own; all others share the key ''. */
+/** The number of sites that have counts of their own; all others share the key ''. */
 export const SITES_MAX = 1000
 
 /** METRICS, for keys and flat names that another process sent. */
