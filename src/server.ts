@@ -77,7 +77,7 @@ export async function startServer(
   const stats = new Stats({
     readGauges: () => ({
       inFlight: host.inFlight,
-      connections: listener?.connections() ?? 0,
+      connections: listener.connections(),
       connectionsMax,
       clockOffset: watch.last?.clockAheadSeconds ?? 0,
       evictedKeys: watch.last?.evictedKeys ?? 0,

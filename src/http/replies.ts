@@ -94,6 +94,7 @@ export function refusalReply(
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const WINDOW_SECONDS = 60
 
+/** @param policy the limit that refused. A 503 is no limit's, so it names the first one. */
 function refusalHeaders(
   status: number,
   policies: PolicyList | undefined,

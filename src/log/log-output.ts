@@ -6,7 +6,8 @@
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-const [STDOUT, STDERR] = [1, 2]
+export const STDOUT = 1
+const STDERR = 2
 const RETRY_MS = 1000
 /** The error of a pipe or socket that is full, because its reader is busy. */
 const FULL = 'EAGAIN'
@@ -19,7 +20,7 @@ const EXIT_WAIT_MS = 300
 export class LogOutput implements DestinationStream {
   linesLost = 0
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
-  readonly #target: Target
+  readonly #target = nonBlocking(STDOUT)
   /** Lines to be written, without the part of the first that has been written already. */
   #waiting: Buffer[] = []
   /** Lines lost since writes began to fail. */
@@ -27,8 +28,7 @@ export class LogOutput implements DestinationStream {
   /** The code of the error with which writes fail; empty while they succeed. */
   #cause = ''
 
-  constructor(fd = STDOUT) {
-    this.#target = nonBlocking(fd)
+  constructor() {
     process.on('exit', () => this.#writeAtExit())
   }
 

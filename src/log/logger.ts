@@ -3,16 +3,14 @@
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { LogOutput } from './log-output.ts'
+import { LogOutput, STDOUT } from './log-output.ts'
 import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
 type LogFormat = 'auto' | 'json' | 'text'
 
-const STDOUT = 1
-
-const output = new LogOutput(STDOUT)
+const output = new LogOutput()
 
 export function logLinesLost(): number {
   return output.linesLost
