@@ -15,6 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
-// This import must come before the rest, which on Node.js 18 does not even link, with an error that tells nobody why.
+// This import must come before the rest, which does not even link on Node.js 18, and whose error tells nobody why.
 await import('./process/supported-platform.ts')
 await import('./start.ts')

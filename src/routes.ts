@@ -21,7 +21,6 @@ interface Route {
   readonly path: string
   readonly name: EndpointName
   readonly build: (service: Service) => Endpoint
-  /** True if the path takes GET beside the endpoint's method. */
   readonly takesGet?: boolean
 }
 

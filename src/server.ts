@@ -331,7 +331,6 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** Waits until the condition is true or the time is over. */
 async function waitAtMost(waitMs: number, isTrue: () => boolean, pollMs: number): Promise<void> {
   const giveUpAt = now() + waitMs
   while (!isTrue() && now() < giveUpAt) await sleep(pollMs)

@@ -31,7 +31,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Returns the end of a command that powgate prints, with which it uses the same store. Empty without a file of settings. */
+/** Returns the end of a printed command, by which it uses the same store. Empty without a file of settings. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -42,7 +42,7 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Commands read these, so they are no mistake, although they are no settings of the service. */
+/** Commands read these. They are no settings of the service, and no mistake. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',

@@ -25,7 +25,6 @@ export interface RedisTarget {
   readonly primaryName?: string | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Sentinel only. */
   readonly sentinelUsername?: string | undefined
   readonly sentinelPassword?: string | undefined
   /** The settings that the credentials are from, for error messages. */

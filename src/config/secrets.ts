@@ -1,4 +1,4 @@
-/** The master secrets, of which the first signs and all verify: configured, or one made in the data directory. */
+/** The master secrets (the first signs, all verify): configured, or one made in the data directory. */
 
 import { randomBytes } from 'node:crypto'
 import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,11 +12,7 @@ const SECRET_FILE = 'secret'
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
-/**
- * Makes the secret of the data directory if none is configured or made yet.
- *
- * @throws ConfigError
- */
+/** Makes the data directory's secret if it is needed and missing. @throws ConfigError */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
@@ -36,7 +32,7 @@ export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
 
-/** Leaves the whole file or none, even on a full disk, and never replaces one that another process has made meanwhile. */
+/** Leaves the whole file or none, even on a full disk, and never replaces another process's. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.${randomBytes(6).toString('hex')}`
@@ -55,7 +51,7 @@ function createOnce(path: string): void {
   }
 }
 
-/** The secrets of the settings, as written and as parsed, for the log to remove. Workers add the one of the data directory. */
+/** The secrets of the settings, raw and parsed, which the log must redact. Workers add the data directory's. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

@@ -35,12 +35,12 @@ const EXCESS_BYTES_MAX = 2 ** 20
 const BODY_MS_MAX = 10_000
 /** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
-/** A client has this long to take the whole answer, counted from its request. */
+/** The client must have taken the whole answer this long after its request. */
 const TAKE_MS_MAX = 15_000
 
 /**
- * This share of answers without a body ends the connection, because uWebSockets.js buffers them for a client that reads nothing:
- * so it buffers 64 on average, or 20 KB.
+ * This share of answers without a body ends the connection, so that uWebSockets.js buffers 64 on average, or 20 KB, for a client
+ * that reads nothing.
  */
 const BARE_LAST_SHARE = 1 / 64
 
@@ -70,12 +70,11 @@ export class Exchange {
   /** The value of X-Site-Key. Headers that the request lacks are empty texts. */
   readonly siteKey: string
   /**
-   * A page that this service does not serve sent the request. Found out only for the demo's sites, else false. Browsers send
-   * Sec-Fetch-Site only with HTTPS or to a local name, so without it Origin and Host decide.
+   * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
+   * or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
   readonly origin: string
-  /** The value of Sec-Fetch-Site. */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
@@ -97,9 +96,9 @@ export class Exchange {
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
-  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so `#writeStatus` writes ours as part of a header. */
+  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
-  /** The connection must be closed, but only after the cork: closing inside it would leave the answer unsent. */
+  /** Closing the connection must wait for the end of the cork: inside it, the answer would stay unsent. */
   #closesAfterCork = false
   #isPaused = false
 
@@ -168,7 +167,7 @@ export class Exchange {
     return this.#requestId
   }
 
-  /** Ends a connection whose address could not be read, because the client had left. */
+  /** Ends the connection of a client that left before its address was read. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // calls the abort handler
   }
@@ -199,7 +198,7 @@ export class Exchange {
     })
   }
 
-  /** Runs the endpoint's first step, unless the body's end is ambiguous: it could hide another request. */
+  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
     else this.#runInCallback(step, this)
@@ -230,7 +229,7 @@ export class Exchange {
     }
   }
 
-  /** Returns the step as a callback for the store or another service. Once the exchange is over, it does nothing and returns undefined. */
+  /** Returns the step as a callback, which does nothing and returns undefined once the exchange is over. */
   guard<Value, Result = unknown>(step: (value: Value) => Result): (value: Value) => Result | undefined {
     return value => (this.#isOver ? undefined : this.#run(step, value))
   }

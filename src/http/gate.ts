@@ -1,4 +1,4 @@
-/** Measures a worker's queueing delay for overload.ts, which decides by it which requests are shed. */
+/** Measures the queueing delay by which overload.ts decides which requests are shed. */
 
 import type { Work } from '../domain/endpoint.ts'
 import { MEASURE_MS, Overload } from './overload.ts'
@@ -42,7 +42,6 @@ export class OverloadGate {
     return isAdmitted
   }
 
-  /** Counts a request that is answered in any case. */
   countOther(): void {
     if (!this.#isInTick) this.#beginTick(performance.now())
     this.#overload.countOther()

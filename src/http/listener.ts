@@ -96,9 +96,11 @@ async function listenThroughRelay(
   return { close: async () => relay.close(), connections: () => relay.connections }
 }
 
-/** @param changed is called when a connection has been opened, and when it has ended */
-function onConnection(app: TemplatedApp, changed: (response: HttpResponse, isOpened: boolean) => void): void {
-  app.filter((response, change) => changed(response, Number(change) > 0)) // builds differ in the type
+function onConnection(
+  app: TemplatedApp,
+  openedOrEnded: (response: HttpResponse, isOpened: boolean) => void,
+): void {
+  app.filter((response, change) => openedOrEnded(response, Number(change) > 0)) // builds differ in the type
 }
 
 const LOOPBACK_V4 = '127.0.0.0/8'

@@ -4,7 +4,7 @@
  * Requests that arrive during a tick of the event loop wait for the next. A timer waits as long, so its lateness is the
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
- * `Work` (domain/endpoint.ts) tells new from begun work. Requests that are neither are always answered.
+ * Work is new or begun (domain/endpoint.ts). All other requests are answered.
  *
  *   level 0   All requests are admitted.
  *   level 1   Once a tick's budget is used up, new work is refused until the next tick.

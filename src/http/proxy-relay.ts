@@ -27,10 +27,9 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** Called if a trusted proxy sent a wrong header, or only a part of one. One without a byte may be a health check of the port. */
+  /** A trusted proxy's header was wrong or did not end. One without a byte is not reported: it may be a health check of the port. */
   readonly onWrongHeader: (proxy: Address, why: string) => void
   readonly connectionsMax: number
-  /** Called for each connection that is closed because `connectionsMax` are open. */
   readonly onFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
@@ -43,12 +42,12 @@ interface RelayedClient {
   readonly isNameless: boolean
 }
 
-/** A proxy has this long for its header, although it sends that in its first segment. */
+/** A proxy has this long, although it sends the header in its first segment. */
 const HEADER_MS = 5000
 /** A client has this long to take the last bytes. */
 const LAST_BYTES_MS = 5000
 const ALIASES = 2 ** 22
-/** An ended connection's client is known for so long, because the HTTP server may still read requests of it. */
+/** The HTTP server may still hold requests of an ended connection for this long. */
 const ALIAS_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -137,8 +136,7 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param received what came after the header */
-  #passOn(client: Socket, address: Address, received: Buffer, isNameless = false): void {
+  #passOn(client: Socket, address: Address, afterHeader: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const alias = this.#freeAlias()
     this.#clients.set(alias, { address, isNameless })
@@ -160,7 +158,7 @@ export class ProxyRelay {
     })
     client.once('close', () => upstream.destroy())
     client.setTimeout(this.#options.silentMs, () => client.destroy())
-    if (received.length > 0) upstream.write(received)
+    if (afterHeader.length > 0) upstream.write(afterHeader)
     client.pipe(upstream)
     upstream.pipe(client)
   }

@@ -64,7 +64,6 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
 /** Limits in requests a minute, by their names in the RateLimit headers. */
 export type PolicyList = Readonly<Record<string, number>>
 
-/** Decides how a path's refusals look. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
   /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
@@ -73,14 +72,13 @@ export interface ReplyStyle {
 
 export const PLAIN_STYLE: ReplyStyle = { errors: 'plain', policies: undefined }
 
-/** Clients shall come back after this, unless a limit tells when it admits again. */
-const RETRY_MS = 1000
+const RETRY_UNAVAILABLE_MS = 1000
 
 export function refusalReply(
   { errors, policies }: ReplyStyle,
   refusal: Refusal,
   subject?: RefusalSubject,
-  retryAfterMs = RETRY_MS,
+  retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
   const { status } = answerTo(refusal.reason, errors)
   return {
@@ -94,7 +92,7 @@ export function refusalReply(
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const WINDOW_SECONDS = 60
 
-/** @param policy the limit that refused. A 503 is no limit's, so it names the first one. */
+/** @param policy the limit that refused; a 503 is no limit's, and names the first */
 function refusalHeaders(
   status: number,
   policies: PolicyList | undefined,

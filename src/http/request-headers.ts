@@ -6,12 +6,12 @@ import type { AddressSet } from '../addresses/address.ts'
 /** Tells whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
-  /** The connection ends with the answer, lest what follows the chunks be taken for a request. */
+  /** The answer ends the connection, because trailers could be taken for a request. */
   | 'chunks'
   /** Another server may take the body for the next request. */
   | 'ambiguous'
 
-/** uWebSockets.js takes any transfer coding for chunks, other servers do not. */
+/** Any other coding is ambiguous, because uWebSockets.js takes it for chunks. */
 function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }
@@ -136,7 +136,6 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** The text after the `?`; empty without one. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }

@@ -9,7 +9,7 @@ import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** A worker logs so many lines a minute: of failures, of each of seven quotas of refusals (debug: eight), of faults. In all 0.7 GB a day. */
+/** Lines a minute of a worker: of failures, each of seven quotas of refusals (debug: eight), and faults. In all 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60

@@ -9,12 +9,12 @@ import type { DestinationStream } from 'pino'
 export const STDOUT = 1
 const STDERR = 2
 const RETRY_MS = 1000
-/** The error of a pipe or socket that is full, because its reader is busy. */
+/** A pipe or socket fails so while its reader is busy. */
 const FULL = 'EAGAIN'
 const RETRY_FULL_MS = 20
-/** The number of waiting lines, which have about half a megabyte. */
+/** This many lines have about half a megabyte. */
 const WAITING_MAX = 1000
-/** An ending process waits, blocked, at most this long for a reader that is busy. */
+/** An ending process waits this long for a reader that is busy. */
 const EXIT_WAIT_MS = 300
 
 export class LogOutput implements DestinationStream {

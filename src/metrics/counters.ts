@@ -16,7 +16,6 @@ export class Series {
   readonly #metric: Pick<Metric, 'bounds' | 'scale'>
   /** A histogram's buckets, then the sum; a counter has only the sum. */
   readonly #numbers: number[]
-  /** The series of the next level, by the value of their label. */
   #byLabel: Map<string | number, Series> | undefined
 
   constructor(flatName: string, metric: Pick<Metric, 'bounds' | 'scale'>) {

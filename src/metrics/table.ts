@@ -270,10 +270,10 @@ export const COUNTED_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
   (key): key is CountedKey => METRICS[key].type !== 'gauge',
 )
 
-/** The number of sites that have counts of their own; all others share the key ''. */
+/** The number of sites with counts of their own; all others share the key ''. */
 export const SITES_MAX = 1000
 
-/** METRICS, for keys and flat names that another process sent. */
+/** METRICS, for keys that another process sent. */
 export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))
 
 export function metricOf(flatName: string): Metric | undefined {

@@ -1,4 +1,4 @@
-/** Adds up, in the primary process, what it and all workers have counted; ended workers stay in the sums. */
+/** Adds up, in the primary process, what it and all workers have counted, ended ones too. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
@@ -43,7 +43,6 @@ export class Totals {
   readonly #countsBefore: Record<string, Values> = {}
   readonly #readGauges: () => Values
 
-  /** @param readGauges reads the gauges of the primary process */
   constructor(readGauges: () => Values = () => ({})) {
     this.#readGauges = readGauges
   }
