@@ -10,7 +10,7 @@ export interface ServerBuild {
   readonly name: string
   readonly version: string
   readonly sha256: string
-  /** It is on record. This version's tests ran on the builds for x64, and on none for arm64. */
+  /** It is on record. The tests ran on builds for x64, and on none for arm64. */
   readonly isKnown: boolean
 }
 

@@ -36,9 +36,9 @@ const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
+/** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
-/** The server waits so long for the store's first answer. Then it listens, and requests get 503 until the store answers. */
+/** After this long without the store the server listens, and requests get 503 until the store answers. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000

@@ -251,7 +251,6 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** @param isBare true if the answer has no body */
   #mustEndConnection(isBare: boolean): boolean {
     if (this.#isLastAnswer) return false
     // uWebSockets.js itself ends the connection inside the callback.
@@ -356,7 +355,7 @@ export class Exchange {
   }
 }
 
-/** Returns the address at the other end of the connection. Takes 2 us. */
+/** Takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }

@@ -6,7 +6,7 @@ import { readdir } from 'node:fs/promises'
 /** Libraries, the store and logs need so many files. */
 const OTHER_FILES = 256
 const LIMIT_ASSUMED = 10_000
-/** The client's socket, and both ends of the one from the relay to the HTTP server. */
+/** The client's socket, and both ends of the one to the HTTP server. */
 const RELAYED_FILES = 3
 
 export function connectionsThatFit(hasRelay: boolean): number {

@@ -24,12 +24,12 @@ export const MEASURE_MS = 20
 const RAISE_AFTER_MS = [500, 2000]
 /** Each level is left downwards once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Level 1 is left once at most this share of new work was refused: it need not be none, as some ticks are long below capacity, too. */
+/** Level 1 is left once at most this share of new work was refused: some ticks are long below capacity, too. */
 const SHED_SHARE_MAX = 0.02
 
 /** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more would be served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** A long tick shrinks the next budget, down to this share of it at most. */
+/** The least share of a budget after a long tick. */
 const BUDGET_MIN = 0.1
 /**
  * A tick whose budget is used up still admits one challenge for four other requests, so that a flood of those keeps nobody out

@@ -27,7 +27,7 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** A trusted proxy's header was wrong or did not end. One without a byte is not reported: it may be a health check of the port. */
+  /** A trusted proxy's header was wrong or did not end. One without a byte is not reported: a health check may test the port. */
   readonly onWrongHeader: (proxy: Address, why: string) => void
   readonly connectionsMax: number
   readonly onFull: () => void

@@ -12,7 +12,7 @@ const RETRY_MS = 1000
 /** A pipe or socket fails so while its reader is busy. */
 const FULL = 'EAGAIN'
 const RETRY_FULL_MS = 20
-/** This many lines have about half a megabyte. */
+/** About half a megabyte of lines. */
 const WAITING_MAX = 1000
 /** An ending process waits this long for a reader that is busy. */
 const EXIT_WAIT_MS = 300

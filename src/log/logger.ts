@@ -54,7 +54,7 @@ export function createLogger(
   return log
 }
 
-/** Logs an uncaught error without secrets. Node.js would print all of it: one of Redis has the command, with tokens or the password. */
+/** Logs an uncaught error without secrets. Node.js would print a command of Redis in it, with keys, tokens or the password. */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {
     log.fatal({ event: 'fault', err: error }, 'a fault ends the process')

@@ -1,4 +1,4 @@
-/** Counts by the table of metrics. Counting makes a text only for a label's new value; buckets are named when they are read. */
+/** Counts by the table of metrics. Only a label's new value makes a text; buckets are named when they are read. */
 
 import {
   COUNTED_KEYS,

@@ -259,7 +259,6 @@ export type MetricKey = keyof typeof METRICS
 /** An argument of this type does not compile with a misspelled key. */
 export type FlatName = MetricKey | `${MetricKey} ${string}`
 
-/** Metrics that are also counted for each site. */
 export const SITE_COUNTED_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteCountedKey = (typeof SITE_COUNTED_KEYS)[number]
 

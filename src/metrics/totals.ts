@@ -1,4 +1,4 @@
-/** Adds up, in the primary process, what it and all workers have counted, ended ones too. */
+/** Adds up in the primary process what it and all workers counted, ended ones too. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
