@@ -2,7 +2,7 @@
 
 import cluster from 'node:cluster'
 
-/** Ends the process until start.ts handles these: nothing is in flight yet. */
+/** They end the process at once until the rest handles them too: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
 /** By default, SIGUSR1 opens a debugger and the others end the process. The start reads all settings, so it needs no SIGHUP. */
@@ -15,6 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
-// This import must come first: on Node.js 18 the rest does not even link, and that error would tell nobody why.
+// This import must come before the rest, which does not even link on Node.js 18, and whose error tells nobody why.
 await import('./process/supported-platform.ts')
 await import('./start.ts')

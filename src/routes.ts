@@ -21,7 +21,6 @@ interface Route {
   readonly path: string
   readonly name: EndpointName
   readonly build: (service: Service) => Endpoint
-  /** True if the path takes GET beside the endpoint's method. */
   readonly takesGet?: boolean
 }
 
@@ -146,7 +145,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
 function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
-    if (gate.isShedding) gate.seen()
+    if (gate.isShedding) gate.countOther()
     handler(response, request)
   }
 }

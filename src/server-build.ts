@@ -10,7 +10,7 @@ export interface ServerBuild {
   readonly name: string
   readonly version: string
   readonly sha256: string
-  /** True if this version's tests ran on that binary, on x64. */
+  /** It is on record. The tests ran on builds for x64, and on none for arm64. */
   readonly isKnown: boolean
 }
 

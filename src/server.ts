@@ -36,9 +36,9 @@ const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
+/** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
-/** The server waits so long for the store's first answer. Then it listens, and requests get 503 until the store answers. */
+/** After this long without the store the server listens, and requests get 503 until the store answers. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000
@@ -48,6 +48,11 @@ const DRAIN_POLL_MS = 20
 const POOL_BYTES = 16_384
 
 const now = () => performance.now()
+
+interface Observers {
+  readonly stats: Stats
+  readonly eventLog: EventLog
+}
 
 export interface Server {
   readonly stats: Stats
@@ -72,9 +77,8 @@ export async function startServer(
   const stats = new Stats({
     readGauges: () => ({
       inFlight: host.inFlight,
-      connections: listener?.connections() ?? 0,
+      connections: listener.connections(),
       connectionsMax,
-      connectionsRefused: listener?.refusedConnections() ?? 0,
       clockOffset: watch.last?.clockAheadSeconds ?? 0,
       evictedKeys: watch.last?.evictedKeys ?? 0,
       logLinesLost: logLinesLost(),
@@ -101,7 +105,7 @@ export async function startServer(
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded, START_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
-  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, eventLog)
+  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, { stats, eventLog })
   gate?.start()
   return {
     stats,
@@ -160,17 +164,21 @@ async function listenWith(
   host: ExchangeHost,
   config: Config,
   log: Logger,
-  eventLog: EventLog,
+  { stats, eventLog }: Observers,
 ): Promise<Listener> {
   const { connectionsMax } = config
+  const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
+    log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+  )
   const listener = await listen(app, host, {
     ...config,
     onWrongHeader: throttled(CONNECTIONS_LOGGED_MS, (count, proxy, why) =>
       log.warn({ peer: eventLog.peerText(proxy), why, count }, 'refused connections of a trusted proxy'),
     ),
-    onFull: throttled(CONNECTIONS_LOGGED_MS, count =>
-      log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
-    ),
+    onFull: () => {
+      stats.counts.connectionsRefused.add()
+      logFull()
+    },
   })
   if (listener === undefined) throw new ListenError(config)
   return listener
@@ -180,7 +188,7 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: OverloadGate | undefined,
-  { stats, eventLog }: { stats: Stats; eventLog: EventLog },
+  { stats, eventLog }: Observers,
 ): ExchangeHost {
   return {
     trustedProxies: config.trustedProxies,
@@ -323,7 +331,6 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** Waits until the condition is true or the time is over. */
 async function waitAtMost(waitMs: number, isTrue: () => boolean, pollMs: number): Promise<void> {
   const giveUpAt = now() + waitMs
   while (!isTrue() && now() < giveUpAt) await sleep(pollMs)

@@ -7,13 +7,13 @@ import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { systemErrorText } from '../words/system-error.ts'
-import { checkedRedis, type RedisTarget, type Text } from './redis.ts'
+import { checkedRedis, type RedisTarget, type TextOf } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof configOf>>
 
 /** `auto`: on until the service of the first start ends. Workers get `on` or `off`. */
-export type DemoMode = 'auto' | 'on' | 'off'
+type DemoMode = 'auto' | 'on' | 'off'
 
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
@@ -31,7 +31,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Ends a command that powgate prints, so that it uses the same store. Empty without a file of settings. */
+/** Returns the end of a printed command, by which it uses the same store. Empty without a file of settings. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -193,7 +193,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
  * @param secrets the first signs; empty if the secret is in the data directory
  */
 function configOf(
-  text: Text,
+  text: TextOf,
   redis: RedisTarget | undefined,
   secrets: readonly string[],
   trustedProxies: readonly string[],
@@ -279,7 +279,7 @@ function checkedRanges(text: string, problems: string[]): string[] {
   return ranges
 }
 
-function warningsOf(text: Text, trustedProxies: readonly string[]): string[] {
+function warningsOf(text: TextOf, trustedProxies: readonly string[]): string[] {
   const warnings = trustedProxies.flatMap(range => {
     const risk = riskOfTrusting(range)
     return risk === undefined ? [] : [`POWGATE_TRUSTED_PROXIES: ${range} ${risk}`]

@@ -25,7 +25,6 @@ export interface RedisTarget {
   readonly primaryName?: string | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Sentinel only. */
   readonly sentinelUsername?: string | undefined
   readonly sentinelPassword?: string | undefined
   /** The settings that the credentials are from, for error messages. */
@@ -46,7 +45,7 @@ interface RedisTls {
 }
 
 /** Returns a setting's value, or its default. */
-export type Text = (name: SettingName) => string
+export type TextOf = (name: SettingName) => string
 /** Returns the variable that a setting's value is from, which for a secret may be `<NAME>_FILE`. */
 type VariableOf = (name: SettingName) => string
 
@@ -65,7 +64,7 @@ const TLS_SETTINGS = [
  * @returns undefined if REDIS_URL is empty or malformed
  */
 export function checkedRedis(
-  text: Text,
+  text: TextOf,
   variableOf: VariableOf,
   problems: string[],
 ): RedisTarget | undefined {
@@ -93,7 +92,7 @@ export function checkedRedis(
 }
 
 /** A user and a password may each be in their setting or in REDIS_URL. */
-function dataCredentials(target: RedisTarget, text: Text, variableOf: VariableOf, problems: string[]) {
+function dataCredentials(target: RedisTarget, text: TextOf, variableOf: VariableOf, problems: string[]) {
   const [userSetting, passwordSetting] = DATA_CREDENTIALS
   const credential = (setting: SettingName, inUrl: string | undefined, clash: string) => {
     const given = text(setting) || undefined
@@ -113,7 +112,7 @@ function dataCredentials(target: RedisTarget, text: Text, variableOf: VariableOf
   return { username: user.value, password: password.value, from }
 }
 
-function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]) {
+function sentinelCredentials(target: RedisTarget, text: TextOf, problems: string[]) {
   const [userSetting, passwordSetting] = SENTINEL_CREDENTIALS
   for (const name of SENTINEL_CREDENTIALS)
     if (text(name) !== '' && target.kind !== 'sentinel')
@@ -125,7 +124,7 @@ function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]
   return { sentinelUsername, sentinelPassword }
 }
 
-function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisTls | undefined {
+function checkedTls(target: RedisTarget, text: TextOf, problems: string[]): RedisTls | undefined {
   if (target.tls === undefined) {
     for (const name of TLS_SETTINGS)
       if (text(name) !== '') problems.push(`${name}: REDIS_URL asks for no TLS; expected rediss://`)
@@ -148,7 +147,7 @@ function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisT
 /** Returns the file's text, or undefined if the setting is empty or the file has a problem. */
 function pemFile(
   name: SettingName,
-  text: Text,
+  text: TextOf,
   problems: string[],
   check: (pem: string) => unknown,
 ): string | undefined {
@@ -189,11 +188,12 @@ const SCHEME = /^(rediss?)(\+cluster|\+sentinel)?:\/\//
 /** @returns undefined if the text has none of the forms above */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
-  const [scheme, engine, mode] = SCHEME.exec(parts[0]!) ?? []
+  const [scheme, protocol, mode] = SCHEME.exec(parts[0]!) ?? []
   if (scheme === undefined) return undefined
   const urls: URL[] = []
   for (const part of parts) {
     const authority = part.replace(SCHEME, '')
+    // A further part has no scheme, or the same.
     if (authority === '' || (part !== authority && !part.startsWith(scheme))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
     // The comma is probably part of a password.
@@ -201,7 +201,7 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
     urls.push(new URL(`redis://${authority}`))
   }
   const kind = mode === '+cluster' || urls.length > 1 ? 'cluster' : 'standalone'
-  return targetOf(mode === '+sentinel' ? 'sentinel' : kind, urls, engine === 'rediss')
+  return targetOf(mode === '+sentinel' ? 'sentinel' : kind, urls, protocol === 'rediss')
 }
 
 export function socketTarget(path: string): RedisTarget {
@@ -213,29 +213,29 @@ const DEFAULT_PORTS = { standalone: 6379, cluster: 6379, sentinel: 26379 }
 function targetOf(
   kind: keyof typeof DEFAULT_PORTS,
   urls: readonly URL[],
-  tls: boolean,
+  hasTls: boolean,
 ): RedisTarget | undefined {
   const { pathname } = urls[urls.length - 1]!
   if (urls.some(url => url.pathname.length > 1 && url.pathname !== pathname)) return undefined
   const path = pathname.split('/').slice(1)
   const primaryName = kind === 'sentinel' ? path.shift() : undefined
   const [dbText = ''] = path
-  const isDbAllowed = kind !== 'cluster'
   if (kind === 'sentinel' && (primaryName === undefined || primaryName === '')) return undefined
-  if (path.length > 1 || !/^\d{0,3}$/.test(dbText) || (dbText !== '' && !isDbAllowed)) return undefined
+  if (path.length > 1 || !/^\d{0,3}$/.test(dbText) || (dbText !== '' && kind === 'cluster')) return undefined
   if (urls.some(url => url.hostname === '' || url.search !== '' || url.hash !== '')) return undefined
   const credentials = credentialsOf(urls)
   if (credentials === undefined) return undefined
   return {
     kind,
-    nodes: urls.map(({ hostname, port }) => {
-      return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || DEFAULT_PORTS[kind]) }
-    }),
+    nodes: urls.map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port || DEFAULT_PORTS[kind]),
+    })),
     primaryName,
     ...credentials,
     from: { user: 'REDIS_URL', password: 'REDIS_URL', sentinel: 'POWGATE_SENTINEL_PASSWORD' },
     db: Number(dbText),
-    tls: tls ? {} : undefined,
+    tls: hasTls ? {} : undefined,
   }
 }
 
@@ -245,18 +245,11 @@ function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'pa
   const [first] = given
   if (given.some(url => url.username !== first?.username || url.password !== first?.password))
     return undefined
-  const username = decoded(first?.username)
-  const password = decoded(first?.password)
-  if (username === null || password === null) return undefined
-  return { username, password }
-}
-
-/** Returns null if the text is badly percent-encoded, and undefined for no text. */
-function decoded(text: string | undefined): string | undefined | null {
+  const decoded = (text: string | undefined) => (text ? decodeURIComponent(text) : undefined)
   try {
-    return text ? decodeURIComponent(text) : undefined
+    return { username: decoded(first?.username), password: decoded(first?.password) }
   } catch {
-    return null
+    return undefined
   }
 }
 

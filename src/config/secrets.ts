@@ -1,7 +1,7 @@
-/** The master secrets: configured, or one made in the data directory. */
+/** The master secrets (the first signs, all verify): configured, or one made in the data directory. */
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemErrorText } from '../words/system-error.ts'
 import { type Config, ConfigError, type SettingValues } from './config.ts'
@@ -10,8 +10,9 @@ import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 const SECRET_FILE = 'secret'
 /** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
+const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
-/** @throws ConfigError */
+/** Makes the data directory's secret if it is needed and missing. @throws ConfigError */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
@@ -19,13 +20,11 @@ export function resolveSecrets(config: Config): readonly string[] {
     createOnce(path)
     const secret = readFileSync(path, 'utf8').trim()
     if (secret.length < SECRET_CHARACTERS_MIN)
-      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters`)
-    if (!PRINTABLE.test(secret)) throw new Error('it is not printable text')
+      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters. ${IF_DAMAGED}`)
+    if (!PRINTABLE.test(secret)) throw new Error(`it is not printable text. ${IF_DAMAGED}`)
     return [secret]
   } catch (error) {
-    throw new ConfigError([
-      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
-    ])
+    throw new ConfigError([`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}`])
   }
 }
 
@@ -33,26 +32,26 @@ export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
 
-/** Writes the whole file or none, even on a full disk. */
+/** Leaves the whole file or none, even on a full disk, and never replaces another process's. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.${randomBytes(6).toString('hex')}`
   const text = `${randomBytes(32).toString('base64url')}\n`
-  const how = { mode: 0o600, flag: 'wx', flush: true } as const
   try {
-    writeFileSync(draft, text, how)
-    linkSync(draft, path) // a rename would replace another process's file
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+    try {
+      linkSync(draft, path)
+    } catch {
+      copyFileSync(draft, path, constants.COPYFILE_EXCL) // the file system has no hard links, or this fails too
+    }
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
-      writeFileSync(path, text, how) // no hard links on this file system
-    else if (code !== 'EEXIST') throw error
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-/** The texts that the log must redact. */
+/** The secrets of the settings, raw and parsed, which the log must redact. Workers add the data directory's. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

@@ -1,3 +1,5 @@
+const EMPTY = Buffer.alloc(0)
+
 /** Collects a body from its chunks. Its memory doubles as it grows, so each byte is copied about twice, however small the chunks. */
 export class BodyBytes {
   readonly #bytesMax: number
@@ -28,5 +30,3 @@ export class BodyBytes {
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined
   }
 }
-
-const EMPTY = Buffer.alloc(0)

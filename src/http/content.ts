@@ -1,4 +1,4 @@
-/** Serves files and pages, with ETags (RFC 9110, 13.1.2) and compression (12.5.3). */
+/** Serves files and pages, with ETags (RFC 9110, 13.1.2) and the coding that the client prefers (12.5.3). */
 
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
@@ -86,7 +86,7 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
 
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g
 
-/** Weak comparison, as If-None-Match requires. Entity tags may contain commas. */
+/** Compares weakly, as If-None-Match requires. Entity tags may contain commas. */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === '') return false
   if (ifNoneMatch.trim() === '*') return true

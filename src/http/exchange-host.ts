@@ -23,7 +23,7 @@ export interface ObservedExchange {
   readonly address: Address | undefined
 }
 
-/** `answered`, `aborted` or `shed` is called once for each request. */
+/** One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */
 interface ExchangeObserver {
   answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void
   /** The client left without an answer. */
@@ -37,18 +37,19 @@ export interface ExchangeHost {
   readonly trustedProxies: AddressSet
   /** True if every connection comes from a trusted proxy, so that its address need not be read. */
   readonly isEveryPeerTrusted: boolean
-  /** Set if proxies use the PROXY protocol. */
-  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
+  /** Set by `listen` (listener.ts) if proxies use the PROXY protocol. */
+  relay: Pick<ProxyRelay, 'clientOf'> | undefined
   /** Called for each request with X-Forwarded-For whose sender is not trusted. */
   readonly onForwardingIgnored: (peer: Address) => void
   /** Called for each request of a trusted proxy whose X-Forwarded-For names no client. */
   readonly onForwardingMalformed: (proxy: Address) => void
-  /** True while every answer closes its connection. */
+  /** Set when the worker stops: every answer then closes its connection. */
   isDraining: boolean
+  /** Requests that are not answered yet, counted by the exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
-  readonly gate: Pick<OverloadGate, 'isShedding' | 'admits' | 'seen'> | undefined
+  readonly gate: Pick<OverloadGate, 'isShedding' | 'admits' | 'countOther'> | undefined
   readonly newRequestId: () => string
 }
 

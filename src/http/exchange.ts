@@ -35,12 +35,12 @@ const EXCESS_BYTES_MAX = 2 ** 20
 const BODY_MS_MAX = 10_000
 /** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
-/** The client must take the whole answer within this time from the request. */
+/** The client must have taken the whole answer this long after its request. */
 const TAKE_MS_MAX = 15_000
 
 /**
- * This share of answers without a body ends the connection. uWebSockets.js buffers them for a client that reads nothing: 64 on
- * average, or 20 KB.
+ * This share of answers without a body ends the connection, so that uWebSockets.js buffers 64 on average, or 20 KB, for a client
+ * that reads nothing.
  */
 const BARE_LAST_SHARE = 1 / 64
 
@@ -70,12 +70,11 @@ export class Exchange {
   /** The value of X-Site-Key. Headers that the request lacks are empty texts. */
   readonly siteKey: string
   /**
-   * Another service's page sent the request. Always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS or to
-   * a local name, so without it Origin and Host decide.
+   * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
+   * or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
   readonly origin: string
-  /** The value of Sec-Fetch-Site. */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
@@ -99,7 +98,7 @@ export class Exchange {
   #isInCallback = false
   /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
-  /** Closing inside the cork would leave the answer unsent. */
+  /** Closing the connection must wait for the end of the cork: inside it, the answer would stay unsent. */
   #closesAfterCork = false
   #isPaused = false
 
@@ -168,7 +167,7 @@ export class Exchange {
     return this.#requestId
   }
 
-  /** Ends the connection of a client that left too early. */
+  /** Ends the connection of a client that left before its address was read. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // calls the abort handler
   }
@@ -199,7 +198,7 @@ export class Exchange {
     })
   }
 
-  /** Refuses a body whose end is ambiguous, because it could hide another request. */
+  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
     else this.#runInCallback(step, this)
@@ -230,7 +229,7 @@ export class Exchange {
     }
   }
 
-  /** Returns the step as a callback for others, which does nothing once the exchange is over, and returns undefined then. */
+  /** Returns the step as a callback, which does nothing and returns undefined once the exchange is over. */
   guard<Value, Result = unknown>(step: (value: Value) => Result): (value: Value) => Result | undefined {
     return value => (this.#isOver ? undefined : this.#run(step, value))
   }
@@ -252,7 +251,6 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** @param isBare true if the answer has no body */
   #mustEndConnection(isBare: boolean): boolean {
     if (this.#isLastAnswer) return false
     // uWebSockets.js itself ends the connection inside the callback.
@@ -300,8 +298,8 @@ export class Exchange {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
       response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD))
     }
-    if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
-    else this.#endWith(body, closes)
+    if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
+    else this.#endWithBody(body, closes)
   }
 
   #writeStatus(status: number): void {
@@ -317,7 +315,7 @@ export class Exchange {
    * `end` would buffer without bound for a client that sends requests and reads nothing. After `tryEnd`, uWebSockets.js ends
    * such a connection at the next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
    */
-  #endWith(body: Buffer | string, closes: boolean): void {
+  #endWithBody(body: Buffer | string, closes: boolean): void {
     if (closes) {
       this.#response.end(body, true)
       return
@@ -338,10 +336,10 @@ export class Exchange {
   }
 
   /**
-   * Ends an answer without its body, whose length `tryEnd` writes: after `endWithoutBody` with a length, most builds can neither end
-   * the connection nor use it again.
+   * Sends the body's length alone, by `tryEnd`: after `endWithoutBody` with a length, most builds can neither end the connection nor
+   * use it again.
    */
-  #endHead(bytes: number, closes: boolean): void {
+  #endWithoutBody(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes)
@@ -357,7 +355,7 @@ export class Exchange {
   }
 }
 
-/** Returns the address at the other end of the connection. Takes 2 us. */
+/** Takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }

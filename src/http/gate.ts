@@ -1,4 +1,4 @@
-/** Measures the event loop's queueing delay for overload.ts. */
+/** Measures the queueing delay by which overload.ts decides which requests are shed. */
 
 import type { Work } from '../domain/endpoint.ts'
 import { MEASURE_MS, Overload } from './overload.ts'
@@ -7,7 +7,7 @@ import { MEASURE_MS, Overload } from './overload.ts'
 const TICKS_PER_REQUEST = 2
 
 export class OverloadGate {
-  /** If true, each request must be passed to `admits` or `seen`. */
+  /** If true, each request must be passed to `admits` or `countOther`. */
   isShedding = false
   readonly #overload: Overload
   readonly #onBegin: () => void
@@ -42,10 +42,9 @@ export class OverloadGate {
     return isAdmitted
   }
 
-  /** Counts a request that is answered in any case. */
-  seen(): void {
+  countOther(): void {
     if (!this.#isInTick) this.#beginTick(performance.now())
-    this.#overload.seen()
+    this.#overload.countOther()
   }
 
   #beginTick(nowMs: number): void {

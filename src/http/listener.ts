@@ -18,7 +18,7 @@ interface ListenOptions {
   readonly proxyProtocol: boolean
   readonly connectionsMax: number
   readonly storeDeadlineMs: number
-  /** Called for each connection whose header, from a trusted proxy, was wrong. */
+  /** Called for each connection of a trusted proxy whose PROXY header was wrong. */
   readonly onWrongHeader: (proxy: Address, why: string) => void
   /** Called for each connection that was closed because `connectionsMax` are open. */
   readonly onFull: () => void
@@ -41,67 +41,66 @@ export interface Listener {
   /** Stops accepting; open connections continue. */
   close(): Promise<void>
   connections(): number
-  refusedConnections(): number
 }
 
-export async function listen(
+/** @returns undefined if it cannot listen */
+export function listen(app: TemplatedApp, exchangeHost: ExchangeHost, options: ListenOptions) {
+  return options.proxyProtocol ? listenThroughRelay(app, exchangeHost, options) : listenDirectly(app, options)
+}
+
+async function listenDirectly(
   app: TemplatedApp,
-  host: ExchangeHost,
-  options: ListenOptions,
+  { host, port, connectionsMax, onFull }: ListenOptions,
 ): Promise<Listener | undefined> {
-  let refused = 0
-  const onFull = () => {
-    refused++
-    options.onFull()
-  }
-  const refusedConnections = () => refused
   let connections = 0
-  const { connectionsMax, proxyProtocol } = options
-  const connectionChanged = (response: HttpResponse, change: number) => {
-    connections += Math.sign(change)
-    if (change < 0) return
-    if (host.relay !== undefined) {
-      const peer = peerOf(response)
-      if (peer === undefined || !host.relay.takeAwaited(peer)) response.close()
-    } else if (connections > connectionsMax) {
-      onFull()
-      response.close() // the filter then counts the connection as ended
-    }
+  onConnection(app, (response, isOpened) => {
+    connections += isOpened ? 1 : -1
+    if (!isOpened || connections <= connectionsMax) return
+    onFull()
+    response.close() // this handler is then called for its end
+  })
+  const sockets: object[] = []
+  while (sockets.length < LISTENERS) {
+    const socket = await listenHttp(app, host, port)
+    if (socket === false) return undefined
+    sockets.push(socket)
   }
-  app.filter((response, change) => connectionChanged(response, Number(change))) // builds differ in the type
-  if (!proxyProtocol) {
-    const sockets: object[] = []
-    while (sockets.length < LISTENERS) {
-      const socket = await listenHttp(app, options.host, options.port)
-      if (socket === false) return undefined
-      sockets.push(socket)
-    }
-    const close = async () => {
-      await untilNobodyWaits()
-      for (const socket of sockets) us_listen_socket_close(socket)
-    }
-    return { close, connections: () => connections, refusedConnections }
+  const close = async () => {
+    await untilNobodyWaits()
+    for (const socket of sockets) us_listen_socket_close(socket)
   }
+  return { close, connections: () => connections }
+}
+
+async function listenThroughRelay(
+  app: TemplatedApp,
+  exchangeHost: ExchangeHost,
+  { host, port, storeDeadlineMs, ...options }: ListenOptions,
+): Promise<Listener | undefined> {
   const socket = await listenHttp(app, '127.0.0.1', 0)
   if (socket === false) return undefined
-  const relay = new ProxyRelay({
-    trustedProxies: options.trustedProxies,
-    upstreamPort: us_socket_local_port(socket),
-    onWrongHeader: options.onWrongHeader,
-    connectionsMax,
-    onFull,
-    silentMs: Math.max(RELAY_SILENT_MS, options.storeDeadlineMs + STORE_MARGIN_MS),
+  const silentMs = Math.max(RELAY_SILENT_MS, storeDeadlineMs + STORE_MARGIN_MS)
+  const relay = new ProxyRelay({ ...options, silentMs, upstreamPort: us_socket_local_port(socket) })
+  exchangeHost.relay = relay
+  onConnection(app, (response, isOpened) => {
+    const peer = isOpened ? peerOf(response) : undefined
+    if (isOpened && (peer === undefined || !relay.letIn(peer))) response.close()
   })
-  host.relay = relay
   try {
-    await relay.listen(options.host, options.port)
+    await relay.listen(host, port)
   } catch {
     us_listen_socket_close(socket)
     return undefined
   }
   // The HTTP server keeps accepting what the relay has accepted but not passed on yet.
-  const close = async () => relay.close()
-  return { close, connections: () => relay.connections, refusedConnections }
+  return { close: async () => relay.close(), connections: () => relay.connections }
+}
+
+function onConnection(
+  app: TemplatedApp,
+  openedOrEnded: (response: HttpResponse, isOpened: boolean) => void,
+): void {
+  app.filter((response, change) => openedOrEnded(response, Number(change) > 0)) // builds differ in the type
 }
 
 const LOOPBACK_V4 = '127.0.0.0/8'

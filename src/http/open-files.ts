@@ -1,18 +1,17 @@
-/** Reads from /proc how many files a process may open, connections among them. */
+/** Reads from /proc how many files, connections among them, a process has and may have open. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** Libraries, the store and logs need these. */
+/** Libraries, the store and logs need so many files. */
 const OTHER_FILES = 256
-const LIMIT_UNKNOWN = 10_000
+const LIMIT_ASSUMED = 10_000
 /** The client's socket, and both ends of the one to the HTTP server. */
 const RELAYED_FILES = 3
 
-/** @param isRelayed whether connections come through the PROXY protocol relay */
-export function connectionsThatFit(isRelayed: boolean): number {
+export function connectionsThatFit(hasRelay: boolean): number {
   const files = openFilesMax('self') - OTHER_FILES
-  return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
+  return Math.max(1, Math.floor(files / (hasRelay ? RELAYED_FILES : 1)))
 }
 
 /** Returns undefined if /proc has no such process, usually because it has ended. Takes 45 ms for 19,000 files, in another thread. */
@@ -30,8 +29,8 @@ export function openFilesMax(pid: number | 'self'): number {
   try {
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1')
     const soft = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1]
-    return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft ?? LIMIT_UNKNOWN)
+    return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft ?? LIMIT_ASSUMED)
   } catch {
-    return LIMIT_UNKNOWN
+    return LIMIT_ASSUMED
   }
 }

@@ -4,6 +4,8 @@
  * Requests that arrive during a tick of the event loop wait for the next. A timer waits as long, so its lateness is the
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
+ * Work is new or begun (domain/endpoint.ts). All other requests are answered.
+ *
  *   level 0   All requests are admitted.
  *   level 1   Once a tick's budget is used up, new work is refused until the next tick.
  *   level 2   Begun work is refused too, once its own budget is used up.
@@ -22,12 +24,12 @@ export const MEASURE_MS = 20
 const RAISE_AFTER_MS = [500, 2000]
 /** Each level is left downwards once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Level 1 is left once at most this share of new work was refused: it need not be none, as some ticks are long below capacity, too. */
+/** Level 1 is left once at most this share of new work was refused: some ticks are long below capacity, too. */
 const SHED_SHARE_MAX = 0.02
 
 /** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more would be served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** A long tick shrinks the next budget, down to this share of it at most. */
+/** The least share of a budget after a long tick. */
 const BUDGET_MIN = 0.1
 /**
  * A tick whose budget is used up still admits one challenge for four other requests, so that a flood of those keeps nobody out
@@ -47,14 +49,14 @@ export class Overload {
   #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   #newAdmitted = 0
-  /** Requests of this tick that are no new work. */
+  /** Requests of this tick that are not new work. */
   #others = 0
 
   constructor(delayMsTarget: number) {
     this.#delayMsTarget = delayMsTarget
   }
 
-  /** If true, callers must use `startTick` at each tick, and `admits` or `seen` for each request. */
+  /** If true, callers must use `startTick` at each tick, and `admits` or `countOther` for each request. */
   get isShedding(): boolean {
     return this.#level > 0
   }
@@ -95,7 +97,7 @@ export class Overload {
   }
 
   /** Counts a request that is answered in any case, because a refusal would cost as much. */
-  seen(): void {
+  countOther(): void {
     this.#others++
   }
 

@@ -27,23 +27,22 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** A trusted proxy sent no whole header. Connections without a byte are not reported: a health check may only test the port. */
+  /** A trusted proxy's header was wrong or did not end. One without a byte is not reported: a health check may test the port. */
   readonly onWrongHeader: (proxy: Address, why: string) => void
   readonly connectionsMax: number
-  /** Called for each connection that is closed because `connectionsMax` are open. */
   readonly onFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
 }
 
 interface RelayedClient {
-  /** The proxy's, if its header named no client. */
+  /** The client's, or the proxy's if its header named no client. */
   readonly address: Address
   /** The header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
   readonly isNameless: boolean
 }
 
-/** Proxies send the header in their first segment. */
+/** A proxy has this long, although it sends the header in its first segment. */
 const HEADER_MS = 5000
 /** A client has this long to take the last bytes. */
 const LAST_BYTES_MS = 5000
@@ -78,12 +77,12 @@ export class ProxyRelay {
     this.#server.close()
   }
 
-  /** True if a connection to the HTTP server comes from this relay. Uses the alias up: a second call returns false. */
-  takeAwaited(alias: Address): boolean {
+  /** True if a connection to the HTTP server comes from this relay. Lets an alias in once: a second call returns false. */
+  letIn(alias: Address): boolean {
     return this.#awaited.delete(alias)
   }
 
-  /** undefined once the connection ended a second ago. */
+  /** Returns undefined from a second after the connection's end. */
   clientOf(alias: Address): RelayedClient | undefined {
     return this.#clients.get(alias)
   }
@@ -137,7 +136,7 @@ export class ProxyRelay {
     client.resume()
   }
 
-  #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
+  #passOn(client: Socket, address: Address, afterHeader: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const alias = this.#freeAlias()
     this.#clients.set(alias, { address, isNameless })
@@ -159,7 +158,7 @@ export class ProxyRelay {
     })
     client.once('close', () => upstream.destroy())
     client.setTimeout(this.#options.silentMs, () => client.destroy())
-    if (first.length > 0) upstream.write(first)
+    if (afterHeader.length > 0) upstream.write(afterHeader)
     client.pipe(upstream)
     upstream.pipe(client)
   }

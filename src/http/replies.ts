@@ -20,7 +20,7 @@ export interface Reply {
   readonly head?: string | null
 }
 
-/** What uWebSockets.js wants as the status. */
+/** Statuses as uWebSockets.js takes them: `404 Not Found`. */
 export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(STATUS_CODES).map(([status, text]) => [status, `${status} ${text}`]),
 )
@@ -61,10 +61,9 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-/** Requests a minute, by the policy's name. */
+/** Limits in requests a minute, by their names in the RateLimit headers. */
 export type PolicyList = Readonly<Record<string, number>>
 
-/** Decides how a path's refusals look. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
   /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
@@ -93,6 +92,7 @@ export function refusalReply(
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const WINDOW_SECONDS = 60
 
+/** @param policy the limit that refused; a 503 is no limit's, and names the first */
 function refusalHeaders(
   status: number,
   policies: PolicyList | undefined,

@@ -6,12 +6,12 @@ import type { AddressSet } from '../addresses/address.ts'
 /** Tells whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
-  /** Ends the connection. */
+  /** The answer ends the connection, because trailers could be taken for a request. */
   | 'chunks'
   /** Another server may take the body for the next request. */
   | 'ambiguous'
 
-/** uWebSockets.js takes any transfer coding for chunks. */
+/** Any other coding is ambiguous, because uWebSockets.js takes it for chunks. */
 function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }
@@ -59,8 +59,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * Reads all headers of a trusted proxy's request in one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
- * takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
+ * Reads all headers of a trusted proxy's request in one pass, because `getHeader` returns only the first X-Forwarded-For line, and
+ * reading the others by name takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -136,7 +136,6 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** The text after the `?`; empty without one. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }

@@ -1,4 +1,7 @@
-/** Parses untrusted JSON bodies, with schemas compiled at start. */
+/**
+ * Parses untrusted JSON bodies, with schemas compiled at start. Usual bodies, as the widget and most backends write them, are matched
+ * by patterns, which saves 2.0 of 2.7 us at POST /verify and 3.6 of 3.9 at /verify-token. A test ensures that both give the same.
+ */
 
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
@@ -172,7 +175,7 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** Honest bodies have two opening brackets. Without this bound, refusing 7 KB of brackets would take three times as long as a good request. */
+/** A long body has no more opening brackets; honest ones have two. Without this, refusing 7 KB of them takes as long as three requests. */
 const BRACKETS_MAX = 32
 
 function isNested(text: string): boolean {
@@ -234,10 +237,10 @@ export function misspelling(value: object, known: readonly string[]): string | u
   return undefined
 }
 
-/** A field's name that goes into the log, where any other could be a secret that a visitor typed. */
+/** Only such a field's name goes into the log: any other could be a secret that a visitor typed. */
 const PLAIN_NAME = /^[a-z][\w.-]{0,30}$/i
 
-/** Returns the name of a field that powgate does not know, if it is a plain one. */
+/** Returns the name of a field that powgate does not know, if it may be logged. */
 export function ignoredField(value: object, known: readonly string[]): string | undefined {
   return Object.keys(value).find(name => !known.includes(name) && PLAIN_NAME.test(name))
 }
@@ -277,9 +280,6 @@ function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   const path = instancePath.slice(1).replaceAll('/', '.')
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
-
-// Bodies as the widget and most backends write them are matched by patterns, which saves 2.0 of 2.7 us at POST /verify and 3.6 of
-// 3.9 at /verify-token. A test ensures that parsing them as JSON gives the same value.
 
 /** The widget's bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512

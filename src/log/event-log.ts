@@ -9,7 +9,7 @@ import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** Lines a minute of a worker: failures, each of seven refusal quotas (debug: eight), faults. In all 1,080, or 0.7 GB a day. */
+/** Lines a minute of a worker: of failures, each of seven quotas of refusals (debug: eight), and faults. In all 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -22,9 +22,7 @@ export class EventLog {
   /** True at level trace: then quotas and sampling do not apply. */
   readonly #isUnbounded: boolean
   readonly #successShare: number
-  readonly addressText: (address: Address) => string
-  /** Writes private addresses whole: they are mostly those of the operator's proxies, which POWGATE_TRUSTED_PROXIES needs. */
-  readonly peerText = (peer: Address) => (PRIVATE.has(peer) ? formatAddress(peer) : this.addressText(peer))
+  readonly #addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
   readonly #refusals: Readonly<Record<RefusalQuota, Quota>>
@@ -39,7 +37,7 @@ export class EventLog {
     this.#logsVisits = log.isLevelEnabled('info')
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#successShare = successShare
-    this.addressText = isAddressWhole ? formatAddress : formatNetwork
+    this.#addressText = isAddressWhole ? formatAddress : formatNetwork
     const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
     const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
@@ -49,6 +47,11 @@ export class EventLog {
   close(): void {
     clearInterval(this.#timer)
     this.#reportLeftOut()
+  }
+
+  /** Writes private addresses whole: they are mostly those of the operator's proxies, which POWGATE_TRUSTED_PROXIES needs. */
+  peerText(peer: Address): string {
+    return PRIVATE.has(peer) ? formatAddress(peer) : this.#addressText(peer)
   }
 
   ended(exchange: ObservedExchange, endpoint: EndpointLabel, ending: Ending): void {
@@ -107,7 +110,7 @@ export class EventLog {
     if (!this.#logsSuccess(nonce)) return
     this.#write(exchange, { siteKey: apiKey.siteKey, nonce }, 'token-redeemed', 'token redeemed', {
       apiKeyId: apiKey.id,
-      visitorIp: this.addressText(claims.address),
+      visitorIp: this.#addressText(claims.address),
       score: claims.score,
       tokenAgeMs: Math.max(0, Date.now() - claims.issuedAtMs),
     })
@@ -119,11 +122,10 @@ export class EventLog {
     if (reason === 'internal') return // `faulted` has logged it
     const level = quota === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[quota], reason)) return
-    const fields = {
-      ...{ endpoint, status, code, reason, policy, apiKeyId: subject.apiKeyId },
-      expectedIp: mismatch && this.addressText(mismatch.expected),
-      visitorIp: mismatch && this.addressText(mismatch.visitor),
-    }
+    const { apiKeyId } = subject
+    const expectedIp = mismatch && this.#addressText(mismatch.expected)
+    const visitorIp = mismatch && this.#addressText(mismatch.visitor)
+    const fields = { endpoint, status, code, reason, policy, apiKeyId, expectedIp, visitorIp }
     this.#write(exchange, subject, 'refused', 'refused', fields, level)
   }
 
@@ -156,7 +158,7 @@ export class EventLog {
         requestId,
         site: siteKey === '' ? undefined : asciiText(siteKey, SITE_CHARACTERS_MAX),
         nonce,
-        ip: address === undefined ? undefined : this.addressText(address),
+        ip: address === undefined ? undefined : this.#addressText(address),
         origin: origin === '' ? undefined : asciiText(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,
       },

@@ -1,17 +1,18 @@
 /**
- * Writes log lines to standard output without ever blocking. While writes fail (full disk, paused reader), lines wait, and those
- * beyond WAITING_MAX are lost and counted.
+ * Writes log lines to standard output without blocking, except at the exit. While writes fail (full disk, paused reader), lines
+ * wait, and those beyond WAITING_MAX are lost and counted.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
 import type { DestinationStream } from 'pino'
 
-const [STDOUT, STDERR] = [1, 2]
+export const STDOUT = 1
+const STDERR = 2
 const RETRY_MS = 1000
-/** A pipe or socket is full while its reader is busy. */
-const RETRY_FULL_MS = 20
+/** A pipe or socket fails so while its reader is busy. */
 const FULL = 'EAGAIN'
-/** About half a megabyte. */
+const RETRY_FULL_MS = 20
+/** About half a megabyte of lines. */
 const WAITING_MAX = 1000
 /** An ending process waits this long for a reader that is busy. */
 const EXIT_WAIT_MS = 300
@@ -19,7 +20,7 @@ const EXIT_WAIT_MS = 300
 export class LogOutput implements DestinationStream {
   linesLost = 0
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
-  readonly #target: Target
+  readonly #target = nonBlocking(STDOUT)
   /** Lines to be written, without the part of the first that has been written already. */
   #waiting: Buffer[] = []
   /** Lines lost since writes began to fail. */
@@ -27,8 +28,7 @@ export class LogOutput implements DestinationStream {
   /** The code of the error with which writes fail; empty while they succeed. */
   #cause = ''
 
-  constructor(fd = STDOUT) {
-    this.#target = nonBlocking(fd)
+  constructor() {
     process.on('exit', () => this.#writeAtExit())
   }
 

@@ -3,16 +3,14 @@
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { LogOutput } from './log-output.ts'
+import { LogOutput, STDOUT } from './log-output.ts'
 import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
 type LogFormat = 'auto' | 'json' | 'text'
 
-const STDOUT = 1
-
-const output = new LogOutput(STDOUT)
+const output = new LogOutput()
 
 export function logLinesLost(): number {
   return output.linesLost
@@ -56,7 +54,7 @@ export function createLogger(
   return log
 }
 
-/** Node.js would print the whole error, and an error from Redis has the command with keys, tokens or the password. */
+/** Logs an uncaught error without secrets. Node.js would print a command of Redis in it, with keys, tokens or the password. */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {
     log.fatal({ event: 'fault', err: error }, 'a fault ends the process')

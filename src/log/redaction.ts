@@ -60,11 +60,11 @@ export function scrubByForm(text: string): string {
 }
 
 /** Shorter secrets would match ordinary text. */
-const SECRET_CHARACTERS_MIN = 8
+const REMOVED_CHARACTERS_MIN = 8
 
 /** Returns a function that removes these secrets too, plain or in JSON. */
 export function scrubberOf(secrets: readonly string[]): (text: string) => string {
-  const long = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
+  const long = secrets.filter(secret => secret.length >= REMOVED_CHARACTERS_MIN)
   const texts = new Set(long.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
   return text => {
     let scrubbed = scrubByForm(text)

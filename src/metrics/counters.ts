@@ -1,12 +1,12 @@
-/** Counts by the table of metrics. Counting makes no text: names are built when counts are read. */
+/** Counts by the table of metrics. Only a label's new value makes a text; buckets are named when they are read. */
 
 import {
-  BY_SITE,
-  type BySiteKey,
   COUNTED_KEYS,
   type CountedKey,
+  METRICS,
   type Metric,
-  metricOf,
+  SITE_COUNTED_KEYS,
+  type SiteCountedKey,
   type Values,
 } from './table.ts'
 
@@ -16,9 +16,9 @@ export class Series {
   readonly #metric: Pick<Metric, 'bounds' | 'scale'>
   /** A histogram's buckets, then the sum; a counter has only the sum. */
   readonly #numbers: number[]
-  #nextLabel: Map<string | number, Series> | undefined = undefined
+  #byLabel: Map<string | number, Series> | undefined
 
-  constructor(flatName: string, metric: Pick<Metric, 'bounds' | 'scale'> = {}) {
+  constructor(flatName: string, metric: Pick<Metric, 'bounds' | 'scale'>) {
     this.#flatName = flatName
     this.#metric = metric
     this.#numbers = new Array(metric.bounds === undefined ? 1 : metric.bounds.length + 2).fill(0)
@@ -26,11 +26,11 @@ export class Series {
 
   /** The series with this value of the next label. */
   at(value: string | number): Series {
-    this.#nextLabel ??= new Map()
-    let series = this.#nextLabel.get(value)
+    this.#byLabel ??= new Map()
+    let series = this.#byLabel.get(value)
     if (series === undefined) {
       series = new Series(`${this.#flatName} ${value}`, this.#metric)
-      this.#nextLabel.set(value, series)
+      this.#byLabel.set(value, series)
     }
     return series
   }
@@ -56,19 +56,19 @@ export class Series {
         if (count !== 0) values[`${this.#flatName} ${bounds[bucket] ?? Infinity}`] = count
       }
     }
-    if (this.#nextLabel !== undefined) for (const series of this.#nextLabel.values()) series.writeTo(values)
+    if (this.#byLabel !== undefined) for (const series of this.#byLabel.values()) series.writeTo(values)
   }
 }
 
 export type Counts = Readonly<Record<CountedKey, Series>>
-export type SiteCounts = Readonly<Record<BySiteKey, Series>>
+export type SiteCounts = Readonly<Record<SiteCountedKey, Series>>
 
 export const newCounts = (): Counts => seriesOf(COUNTED_KEYS)
 
-export const newSiteCounts = (): SiteCounts => seriesOf(BY_SITE)
+export const newSiteCounts = (): SiteCounts => seriesOf(SITE_COUNTED_KEYS)
 
-function seriesOf<Key extends string>(keys: readonly Key[]): Record<Key, Series> {
-  return Object.fromEntries(keys.map(key => [key, new Series(key, metricOf(key))])) as Record<Key, Series>
+function seriesOf<Key extends CountedKey>(keys: readonly Key[]): Record<Key, Series> {
+  return Object.fromEntries(keys.map(key => [key, new Series(key, METRICS[key])])) as Record<Key, Series>
 }
 
 export function valuesOf(counts: Counts | SiteCounts): Values {

@@ -48,7 +48,6 @@ function zeros(): Values {
   return values
 }
 
-/** Returns the samples of a counter or a gauge. */
 function plainSamples(
   { name, labels = [], scale = 1 }: Metric,
   flatNames: readonly string[],

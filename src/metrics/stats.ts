@@ -20,7 +20,6 @@ export interface Snapshot {
 }
 
 interface StatsSources {
-  /** Reads the numbers that other parts of the worker keep. */
   readGauges(): Values
   /** @returns undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
@@ -35,7 +34,7 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** Sites that someone chose on the dashboard, as `Totals.askedSites` has them. */
+  /** The primary process' `Totals.askedSites`. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -160,7 +159,7 @@ export class Stats {
   #countsOf(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    // The choice on the dashboard changes, and each site that was ever chosen keeps its counts, so these have a bound, too.
+    // Sites keep their counts when another choice is made on the dashboard, so chosen ones have a bound, too.
     const sitesMax = this.askedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
     if (this.#sites.size >= sitesMax) return this.#otherSites
     const counts = newSiteCounts()

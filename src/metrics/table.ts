@@ -1,6 +1,6 @@
 /**
  * All metrics: workers count by this table, the primary process adds up, and /metrics and the dashboard show the sums. A metric
- * also needs the line that counts it (`Stats`; for a gauge `Stats.snapshot`, or in the primary process start.ts,
+ * also needs the line that counts it (in `Stats`; a gauge in `Stats.snapshot`, or of the primary process in start.ts,
  * `totals.gauges` or `processGauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without.
  *
  * A flat name is a metric's key and the values of its labels. A histogram has a count for each bucket, not cumulative, and a sum:
@@ -64,7 +64,7 @@ const ALARMING = [
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
-const BY_PART = { labels: ['endpoint'], fromStart: ENDPOINT_LABELS, history: true } as const
+const BY_ENDPOINT = { labels: ['endpoint'], fromStart: ENDPOINT_LABELS, history: true } as const
 
 type Options = Omit<Metric, 'type' | 'name' | 'help'>
 
@@ -93,18 +93,18 @@ export const METRICS = {
     'powgate_request_duration_seconds',
     'Time from the headers of a request to its answer.',
     LATENCY_BOUNDS_SECONDS,
-    { ...BY_PART, scale: MICROSECONDS },
+    { ...BY_ENDPOINT, scale: MICROSECONDS },
   ),
   inFlight: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
   aborted: counter(
     'powgate_requests_aborted_total',
     'Requests whose client went away before the answer.',
-    BY_PART,
+    BY_ENDPOINT,
   ),
   faults: counter(
     'powgate_faults_total',
     'Faults of powgate itself; they are in the log, up to 60 a minute and worker.',
-    BY_PART,
+    BY_ENDPOINT,
   ),
   limited: counter(
     'powgate_rate_limited_total',
@@ -259,9 +259,8 @@ export type MetricKey = keyof typeof METRICS
 /** An argument of this type does not compile with a misspelled key. */
 export type FlatName = MetricKey | `${MetricKey} ${string}`
 
-/** Metrics that are also counted for each site. */
-export const BY_SITE = ['requests', 'difficulty', 'scores', 'reasons'] as const
-export type BySiteKey = (typeof BY_SITE)[number]
+export const SITE_COUNTED_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
+export type SiteCountedKey = (typeof SITE_COUNTED_KEYS)[number]
 
 export type CountedKey = {
   [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Key
@@ -270,9 +269,10 @@ export const COUNTED_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
   (key): key is CountedKey => METRICS[key].type !== 'gauge',
 )
 
-/** Sites with counts of their own; all others share the key ''. */
+/** The number of sites with counts of their own; all others share the key ''. */
 export const SITES_MAX = 1000
 
+/** METRICS, for keys that another process sent. */
 export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))
 
 export function metricOf(flatName: string): Metric | undefined {

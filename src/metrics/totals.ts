@@ -1,4 +1,4 @@
-/** Adds up in the primary process what it and all workers counted, those that have ended too. */
+/** Adds up in the primary process what it and all workers counted, ended ones too. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
@@ -17,9 +17,9 @@ interface Worker {
   readonly build: Build
 }
 
-export interface WorkerStats {
+interface WorkerStats {
   readonly worker: Worker
-  /** The index of its seat, or the smallest free number if its successor has the seat already. */
+  /** The index of its seat (process/primary.ts), or the smallest free number if its successor has the seat already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -43,7 +43,6 @@ export class Totals {
   readonly #countsBefore: Record<string, Values> = {}
   readonly #readGauges: () => Values
 
-  /** @param readGauges reads the gauges of the primary process */
   constructor(readGauges: () => Values = () => ({})) {
     this.#readGauges = readGauges
   }

@@ -73,54 +73,43 @@ export const SiteverifySuccessSchema = Type.Object(
   { description: 'The token is good, and now used.' },
 )
 
-export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
-const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-0000000000000000000'
-
 const SOLVED_AT = 1_795_235_427_055
-const EXAMPLE_NONCE = '0a9d05a605cbd13bec3ddec314598e14'
+const NONCE_EXAMPLE = '0a9d05a605cbd13bec3ddec314598e14'
 const COUNTER = 425_969
 const CLAIMS = 'KwST4L1DoOIjysEiMAtMckrvPnfxR3-JPS6mIx5mMgE7hmo1'
 const HMAC = 'jxwvAxCwpg9g0gDj0JBHGAmC50OLEmEkQCQoQxxAaD8'
+const TOKEN = `${SOLVED_AT}|${NONCE_EXAMPLE}|${COUNTER}|${CLAIMS}|${HMAC}`
+const IP = '203.0.113.7'
 
-export const CHALLENGE: Challenge = {
-  nonce: EXAMPLE_NONCE,
-  difficulty: 18,
-  algorithm: 'sha256',
-  expiresAt: 1_795_235_452_107,
+export const EXAMPLES = {
+  siteKey: 'site_Example0Example0Exampl',
+  challenge: {
+    nonce: NONCE_EXAMPLE,
+    difficulty: 18,
+    algorithm: 'sha256',
+    expiresAt: 1_795_235_452_107,
+  } satisfies Challenge,
+  solution: {
+    nonce: NONCE_EXAMPLE,
+    counter: COUNTER,
+    solveTimeMs: 140,
+    fingerprintHash: '66d6b265d8b46d4e5dd501c1289cc932f68e7544376b8d7034efa0477ab2de4c',
+    environment: PLAIN_ENVIRONMENT,
+  } satisfies Solution,
+  passed: { token: TOKEN, passed: true, expiresAt: SOLVED_AT + 300_000 },
+  failed: { token: null, passed: false, expiresAt: null },
+  redemption: { token: TOKEN, expectedIp: IP, idempotencyKey: 'order 17' } satisfies Redemption,
+  redeemed: { success: true, score: 1, ip: IP, solvedAt: SOLVED_AT },
+  siteverifyRequest: {
+    secret: 'sk_Example0_an-example-is-no-secret-0000000000000000000',
+    response: TOKEN,
+    remoteip: IP,
+  },
+  siteverifySuccess: {
+    success: true,
+    score: 1,
+    challenge_ts: new Date(SOLVED_AT).toISOString(),
+    hostname: 'shop.example',
+    action: 'login',
+  },
 }
-
-export const SOLUTION: Solution = {
-  nonce: EXAMPLE_NONCE,
-  counter: COUNTER,
-  solveTimeMs: 140,
-  fingerprintHash: '66d6b265d8b46d4e5dd501c1289cc932f68e7544376b8d7034efa0477ab2de4c',
-  environment: PLAIN_ENVIRONMENT,
-}
-
-export const PASSED = {
-  token: `${SOLVED_AT}|${EXAMPLE_NONCE}|${COUNTER}|${CLAIMS}|${HMAC}`,
-  passed: true,
-  expiresAt: SOLVED_AT + 300_000,
-} as const
-
-export const REDEMPTION: Redemption = {
-  token: PASSED.token,
-  expectedIp: '203.0.113.7',
-  idempotencyKey: 'order 17',
-}
-
-export const REDEEMED = { success: true, score: 1, ip: '203.0.113.7', solvedAt: SOLVED_AT } as const
-
-export const SITEVERIFY_REQUEST = {
-  secret: EXAMPLE_API_KEY,
-  response: PASSED.token,
-  remoteip: '203.0.113.7',
-} as const
-
-export const SITEVERIFY_SUCCESS = {
-  success: true,
-  score: 1,
-  challenge_ts: new Date(SOLVED_AT).toISOString(),
-  hostname: 'shop.example',
-  action: 'login',
-} as const

@@ -8,19 +8,12 @@ import { type ContentRoute, staticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
 import { SiteverifySchema } from '../http/siteverify-body.ts'
 import {
-  CHALLENGE,
   ChallengeSchema,
-  EXAMPLE_SITE_KEY,
+  EXAMPLES,
   FailedSchema,
-  PASSED,
   PassedSchema,
-  REDEEMED,
-  REDEMPTION,
   RedeemedSchema,
-  SITEVERIFY_REQUEST,
-  SITEVERIFY_SUCCESS,
   SiteverifySuccessSchema,
-  SOLUTION,
 } from './answer-schemas.ts'
 import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
 
@@ -128,7 +121,7 @@ const REDEMPTION_REASONS = [
 
 const SITEVERIFY_CONTENT: Node = {
   schema: schemaRef('SiteverifyRequest'),
-  examples: { redemption: { value: SITEVERIFY_REQUEST } },
+  examples: { redemption: { value: EXAMPLES.siteverifyRequest } },
 }
 
 interface Operation {
@@ -155,7 +148,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     answer: 'A challenge.',
     ownHeaders: ['X-Powgate-Signals'],
     schemas: ['Challenge'],
-    examples: { challenge: { value: CHALLENGE } },
+    examples: { challenge: { value: EXAMPLES.challenge } },
     reasons: SITE_REASONS,
   },
   verify: {
@@ -164,13 +157,10 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     description:
       'From the address that asked for the challenge. A wrong counter is a failed verification and spends nothing; a solved nonce is spent whether or not its score passes. At most 30 a minute per address, 20 per address and site.',
     security: [],
-    requestBody: jsonContent(schemaRef('Solution'), { solution: { value: SOLUTION } }),
+    requestBody: jsonContent(schemaRef('Solution'), { solution: { value: EXAMPLES.solution } }),
     answer: 'Passed or failed.',
     schemas: ['Passed', 'Failed'],
-    examples: {
-      passed: { value: PASSED },
-      failed: { value: { token: null, passed: false, expiresAt: null } },
-    },
+    examples: { passed: { value: EXAMPLES.passed }, failed: { value: EXAMPLES.failed } },
     reasons: [
       ...SITE_REASONS,
       ...JSON_REASONS,
@@ -186,10 +176,10 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     description:
       'Fails closed: without its store it answers 503. The call may have run all the same, so retry with the same idempotencyKey. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
     security: [{ apiKey: [] }],
-    requestBody: jsonContent(schemaRef('Redemption'), { redemption: { value: REDEMPTION } }),
+    requestBody: jsonContent(schemaRef('Redemption'), { redemption: { value: EXAMPLES.redemption } }),
     answer: 'The token is good, and now used.',
     schemas: ['Redeemed'],
-    examples: { redeemed: { value: REDEEMED } },
+    examples: { redeemed: { value: EXAMPLES.redeemed } },
     reasons: [...JSON_REASONS, ...REDEMPTION_REASONS],
   },
   siteverify: {
@@ -205,7 +195,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     },
     answer: 'The verdict.',
     schemas: ['SiteverifySuccess'],
-    examples: { success: { value: SITEVERIFY_SUCCESS } },
+    examples: { success: { value: EXAMPLES.siteverifySuccess } },
     reasons: [
       ...JSON_REASONS,
       ...REDEMPTION_REASONS,
@@ -246,7 +236,7 @@ const SITE_KEY_PARAMETER: Node = {
   required: true,
   description: 'The public key of the site.',
   schema: { type: 'string', pattern: SITE_KEY_PATTERN },
-  example: EXAMPLE_SITE_KEY,
+  example: EXAMPLES.siteKey,
 }
 
 const SITE_KEY_REF: Node = { $ref: '#/components/parameters/SiteKey' }

@@ -3,7 +3,7 @@
 /** A shorter common beginning may be chance. */
 const BEGINNING_CHARACTERS_MIN = 4
 
-/** The name with the fewest edits, at most a third of the typed letters; else one where either begins the other. */
+/** Returns the name with the fewest edits, at most one or a third of the typed letters; else one where either begins the other. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
   const editsMax = Math.max(1, Math.floor(typed.length / 3))
   const [best] = names

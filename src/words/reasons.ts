@@ -47,7 +47,7 @@ const OF_VISITORS =
 const OF_BACKENDS =
   'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 
-/** Empty if there is no such limit. */
+/** Says what the limit counts, and which setting it is. Empty if there is none. */
 export function limitWords(endpoint: string, policy: string): string {
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)

@@ -38,7 +38,7 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, string>> = {
   'nonce-expired':
     'The solution came after the challenge had expired. A slow device, or a laptop that slept. If it happens to many: raise POWGATE_CHALLENGE_SECONDS.',
   'nonce-underpriced':
-    'The challenge was issued before an attack or a raise made challenges of its network over 3 bits harder, or of its site over 1. The widget asks for a new challenge by itself. Many of these mean that somebody collected challenges for an attack.',
+    'The challenge was issued before an attack or a raise made challenges of its network or site over 1 bit harder. The widget asks for a new challenge by itself. Many of these mean that somebody collected challenges for an attack.',
   'nonce-used':
     'The solution was submitted before: a retry of the client, or a replay. The widget asks for a new challenge by itself.',
   'nonce-other-address':

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { checkProof } from '../../src/domain/pow.ts'
-import { CHALLENGE, PASSED, SOLUTION } from '../../src/openapi/answer-schemas.ts'
+import { EXAMPLES } from '../../src/openapi/answer-schemas.ts'
 import { Client } from '../harness/client.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
@@ -34,8 +34,9 @@ test('every schema compiles in strict mode', () => {
 
 test('every example validates against its schema; the proof in them holds', () => {
   assert.ok(checker.checkExamples() > 50)
-  assert.ok(checkProof(CHALLENGE.nonce, SOLUTION.counter, CHALLENGE.difficulty))
-  assert.equal(SOLUTION.nonce, PASSED.token.split('|')[1])
+  const { challenge, solution, passed } = EXAMPLES
+  assert.ok(checkProof(challenge.nonce, solution.counter, challenge.difficulty))
+  assert.equal(solution.nonce, passed.token.split('|')[1])
 })
 
 function documentTests(subject: Subject): void {

@@ -7,8 +7,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { SETTINGS } from '../../src/config/settings.ts'
+import { CLOCK_SKEW_MS } from '../../src/domain/clock.ts'
 import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OUTCOMES, type Reason } from '../../src/domain/outcome.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
 import { stepOf } from '../../src/explain/story.ts'
 import { JUDGEMENT_WORDS, limitWords } from '../../src/words/reasons.ts'
@@ -370,6 +372,8 @@ describe('on logs of any kind', () => {
       assert.ok(!reasonOf.has(meaning), `${reason} and ${reasonOf.get(meaning)} mean the same`)
       reasonOf.set(meaning, reason)
     }
+    assert.ok(REFUSAL_WORDS['nonce-underpriced'].includes(` over ${PRICING.lateBits} bit harder`))
+    assert.ok(REFUSAL_WORDS['nonce-from-future'].includes(` more than ${CLOCK_SKEW_MS / 1000} s`))
   })
 
   test('every setting that the words name is one, and every limit is named', () => {

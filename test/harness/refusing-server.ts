@@ -34,7 +34,7 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
     isDraining: false,
     inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
-    gate: { isShedding: true, admits: () => false, seen: () => seen++ },
+    gate: { isShedding: true, admits: () => false, countOther: () => seen++ },
     newRequestId: () => '',
   }
   // Refused requests use no other part of the service.

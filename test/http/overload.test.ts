@@ -75,7 +75,7 @@ class Worker {
       if (isDue(floods)) {
         if (kind === 'begun') this.#take('begun')
         else {
-          if (overload.isShedding) overload.seen()
+          if (overload.isShedding) overload.countOther()
           this.nowMs += COST_MS.other
         }
       }

@@ -19,6 +19,7 @@ import { connect, createServer, Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { resolveSecrets } from '../../src/config/secrets.ts'
 import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createLogger } from '../../src/log/logger.ts'
@@ -335,6 +336,7 @@ const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   },
 }
 
+const SECRET = 'a secret of more than thirty-two characters'
 /** A new secret is made for one that is gone. */
 const NO_SECRETS = { empty: '', cut: 'abcdef', garbage: Buffer.alloc(64, 0xfe) }
 
@@ -348,7 +350,7 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
   await store.close()
   await first.close(true)
   const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
-  writeFileSync(join(dataDir, 'secret'), 'a secret of more than thirty-two characters')
+  writeFileSync(join(dataDir, 'secret'), SECRET)
   writeServiceUrl(config)
   const copy = temporaryDir('copy')
   cpSync(dataDir, copy, { recursive: true })
@@ -380,9 +382,27 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
   }
   for (const [about, content] of Object.entries(NO_SECRETS)) {
     const why = await startWith('secret', path => writeFileSync(path, content))
-    assert.match(why, new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+$`), `the secret is ${about}`)
+    assert.match(
+      why,
+      new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+Put back a copy`),
+      `the secret is ${about}`,
+    )
   }
+  const why = await startWith('secret', path => [rmSync(path), mkdirSync(path)])
+  assert.match(why, /cannot use the secret in .*: it is a directory$/)
   assert.equal(await startWith('state', () => {}), 'used', 'the copy put back')
+})
+
+test('embedded: without hard links, the secret that another process makes at the same time is used by both', t => {
+  const dataDir = temporaryDir('store')
+  t.mock.method(fs, 'linkSync', (_: string, path: string) => {
+    writeFileSync(path, SECRET)
+    throw Object.assign(new Error('link'), { code: 'EPERM' })
+  })
+  t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
+  syncBuiltinESMExports()
+  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir })), [SECRET])
+  assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 
 test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
