@@ -144,14 +144,16 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  { base, threads: threadsMax }: ModeSettings,
+  { base, codeBase, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
   onClose = () => {},
 ): Promise<SolverSession> {
-  // This script has no integrity value. If the page pins this build, it runs only in the frame, with the service's rights alone.
-  const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
+  // Where WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a
+  // page that pins this build only the frame's workers may: they have the service's rights, not the page's.
+  const folder = mode === 'frame' ? base : pinnedScript ? undefined : codeBase
+  const script = folder && folder + ASSET_NAMES.hashwxScriptJs
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
     pool.close()
