@@ -60,8 +60,8 @@ function startWorkersForPage(): void {
       fail(error)
     }
   })
-  // The page's origin is unknown here, and pages from files and in sandboxes have none.
-  parent.postMessage(START_WORKER, '*')
+  // Any message says that the frame is ready. The page's origin is unknown here, and pages from files and in sandboxes have none.
+  parent.postMessage(0, '*')
 }
 
 function warmUp(solver: Solver): void {
