@@ -65,7 +65,7 @@ function noteRequests(form: HTMLFormElement): void {
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
-/** False for a field with `autofocus`, which has the focus without the visitor. */
+/** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
 }

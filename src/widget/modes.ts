@@ -146,8 +146,8 @@ async function openPool(
   kernel: Promise<ArrayBuffer | undefined>,
   onClose = () => {},
 ): Promise<SolverSession> {
-  // Where WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a
-  // page that pins this build only the frame's workers may: they have the service's rights, not the page's.
+  // If WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a page
+  // that pins this build only the frame's workers may: they have the service's rights, not the page's.
   const folder = mode === 'frame' ? base : isPinned ? undefined : codeBase
   const script = folder && folder + ASSET_NAMES.hashwxScriptJs
   const pool = new WorkerPool(start, kernel, { puzzle, script })
@@ -182,7 +182,7 @@ function starter(url: string): () => Worker {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
-  // Where the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
+  // If the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()

@@ -148,8 +148,5 @@ function round({ add, and, xor, rotateRight, choose, loadSplat, roundConstant }:
   ]
 }
 
-for (const [name, lanes] of [
-  ['simd', SIMD],
-  ['scalar', SCALAR],
-] as const)
+for (const [name, lanes] of Object.entries({ simd: SIMD, scalar: SCALAR }))
   writeFileSync(new URL(`../../../dist/${name}.wat`, import.meta.url), kernelText(lanes))

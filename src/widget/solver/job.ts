@@ -24,7 +24,7 @@ export interface PrepareOrder {
   readonly isLate: boolean
 }
 
-/** Of several workers only one gets other signals than `none`, because reading the renderer is slow. */
+/** Only one of several workers gets other signals than `none`, because reading the renderer is slow. */
 export interface SolveOrder extends Pick<Job, 'nonce' | 'difficulty' | 'signals'> {
   readonly kind: 'solve'
   /** The first counter to try. */
@@ -66,7 +66,7 @@ export interface Solved {
 /** Called a few times a second. @param tries so far, by all threads */
 export type OnProgress = (tries: number) => void
 
-/** Where a puzzle is solved: see ../modes.ts. */
+/** The places in which a puzzle is solved: see ../modes.ts. */
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
 /** Solves on the page's own thread. @throws the signal's reason */
