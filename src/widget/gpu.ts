@@ -1,6 +1,6 @@
 /**
- * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page without blocking it, because
- * only the page knows whether it is hidden, and the page's elements share one device.
+ * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page and not in a worker, because only
+ * the page knows whether it is hidden, and the page's elements share one device.
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'

@@ -1,4 +1,4 @@
-/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
+/** Workers that solve one challenge, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import { sleep, timeoutSignal } from '../dom.ts'

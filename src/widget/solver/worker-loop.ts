@@ -1,4 +1,4 @@
-/** What the worker's file does: in a worker it solves one puzzle, in the hidden frame it starts workers for the page. */
+/** What the worker's file does: in a worker it solves one challenge, in the hidden frame it starts workers for the page. */
 
 import { FIRST_COUNTER } from '../../protocol/proof.ts'
 import { rendererName } from '../signals.ts'
