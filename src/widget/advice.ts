@@ -15,7 +15,7 @@ function warnOnce(code: string, message: string, element: Element): void {
 /** An address with one of these ends is probably a mistake, but right if the service stands in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
-export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
+export function adviseOnMarkup(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
   const path = OWN_PATH.exec(element.getAttribute('endpoint') ?? '')?.[1]
   if (path) warnOnce('endpoint-path', `endpoint: leave out /${path}`, element)
   const name = element.getAttribute('name')

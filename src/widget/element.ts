@@ -1,6 +1,6 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
-import { adviseOnPlace, logFailure } from './advice.ts'
+import { adviseOnMarkup, logFailure } from './advice.ts'
 import { bare, internalsOf } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
@@ -42,7 +42,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   /** Lets the form wait for the next verification, as it did for the one that failed. Set only in the state `failed`. */
   #retrySubmission: (() => void) | undefined
   #isDisabled = false
-  /** attributeChangedCallback runs before connectedCallback too. */
+  /** False before connectedCallback, when attributeChangedCallback may run already. */
   #isAttached = false
   /** False if the page has several elements and this one is out of view. `auto="load"` then waits until the form is used. */
   #isInView = true
@@ -93,7 +93,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   get token(): string | null {
-    this.#held.expireIfDue()
     return this.#held.result?.token ?? null
   }
 
@@ -114,8 +113,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   execute(): Promise<string> {
-    this.#held.expireIfDue()
-    if (this.#held.result !== undefined) return Promise.resolve(this.#held.result.token)
+    const { result } = this.#held
+    if (result !== undefined) return Promise.resolve(result.token)
     return this.#verification?.promise ?? this.#verify()
   }
 
@@ -159,7 +158,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   #reportMistakes(): void {
     if (!this.#isAttached || this.#state !== 'idle') return
-    adviseOnPlace(this)
+    adviseOnMarkup(this)
     try {
       settingsOf(this)
     } catch (error) {
@@ -275,7 +274,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       throwIfAborted(signal)
       this.#error = undefined
       this.#words.reset()
-      if (this.#held.result === undefined) this.#enter('working')
+      if (this.#state !== 'verified') this.#enter('working')
       this.#view.progress(0)
       const result = await obtainToken({
         ...settingsOf(this),
@@ -328,7 +327,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#error = error
     logFailure(this, error)
     // The old token is still valid after a failed renewal.
-    if (this.#held.result === undefined) this.#enter('failed')
+    if (this.#state !== 'verified') this.#enter('failed')
     const { code, message, status } = error
     this.#dispatch('failed', { code, message, status })
   }
@@ -346,6 +345,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #render(): void {
+    const held = this.#held.result // read first, because its expiry changes the state
     const [state, words] = [this.#state, this.#words]
     const error = state === 'failed' ? this.#error : undefined
     const isWorking = state === 'working'
@@ -375,7 +375,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const complaint = error?.text ?? (waitsForClick ? 'press' : 'required')
     const advice = complaint === 'setup' ? `. ${words.text('tell')}` : ''
     const complaintText = words.text(complaint).replace('{b}', words.text('start')) + advice
-    this.#form.setToken(this.#held.result?.token, complaintText, this.#isDisabled)
+    this.#form.setToken(held?.token, complaintText, this.#isDisabled)
   }
 
   #dispatch<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {

@@ -13,7 +13,7 @@ import {
   withRetries,
 } from './service.ts'
 import { environmentFlags } from './signals.ts'
-import type { Solved, SolverSession, Task } from './solver/job.ts'
+import type { Job, Solved, SolverSession } from './solver/job.ts'
 
 /** Challenges in one verification. With the default lifetime of 2 minutes, the widget gives up after 7.5 minutes or more. */
 const ROUNDS_MAX = 4
@@ -113,7 +113,7 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
 /** Gets a challenge and solves it. However this ends, the solver is closed, and the queue is left. */
 async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
   const leaveQueue = await enterQueue(settings.signal)
-  /** Aborts at the end of the round, of whatever kind. All that belongs to the round stops by this signal. */
+  /** Aborts however the round ends. All that belongs to the round stops by this signal. */
   const round = new AbortController()
   const { signal } = round
   const end = () => {
@@ -122,7 +122,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   }
   settings.signal.addEventListener('abort', end)
   let isWaiting = false
-  const ofRound: FlowSettings = {
+  const roundSettings: FlowSettings = {
     ...settings,
     signal,
     onWait: (reason, ms) => {
@@ -133,16 +133,16 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   }
   try {
     // Workers start while the challenge is on its way.
-    const early = openSolver(ofRound, lastPuzzle)
+    const early = openSolver(roundSettings, lastPuzzle)
     early.catch(() => {}) // openFor tries again
-    const challenge = await getChallenge(ofRound)
+    const challenge = await getChallenge(roundSettings)
     const deadline = sleep(usableMs(challenge))
     const beganMs = nowMs()
     lastPuzzle = challenge.algorithm
-    const opening = openFor(ofRound, challenge.algorithm, early)
+    const opening = openFor(roundSettings, challenge.algorithm, early)
     const loadTimeout = rejectAfterLoadingSeconds(() => !isWaiting, signal)
     const solver = await untilAborted(Promise.race([opening, loadTimeout]), signal)
-    const solved = await solve(ofRound, solver, challenge, deadline, onWork)
+    const solved = await solve(roundSettings, solver, challenge, deadline, onWork)
     return { challenge, solved, mode: solver.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
   } finally {
     settings.signal.removeEventListener('abort', end)
@@ -154,7 +154,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
 async function solve(
   settings: FlowSettings,
   solver: SolverSession,
-  challenge: Task,
+  challenge: Job,
   deadline: Promise<unknown>,
   onWork: (work: number) => void,
 ): Promise<Solved> {
@@ -172,8 +172,7 @@ async function solve(
   try {
     const solving = solver.solve(challenge, onTries, gpuCounter)
     const solved = await untilAborted(Promise.race([solving, deadline.then(giveUp)]), signal)
-    solved.tries += gpuTries
-    return solved
+    return { ...solved, tries: solved.tries + gpuTries }
   } catch (error) {
     if (error instanceof PowGateError) throw error
     throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
@@ -210,7 +209,7 @@ async function openFor(
 /**
  * A challenge is worth solving for 95 % of its lifetime less 1.5 s, because /verify takes time too. Issue time and end are both by
  * the service's clock, as the visitor's may be wrong. 11 digits of the nonce are 44 bits, of which the first 41 are the issue time:
- * `/ 8` drops the others. No lifetime exceeds 10 minutes.
+ * `/ 8` drops the others. Lifetimes are 10 s to 10 minutes.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8

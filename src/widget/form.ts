@@ -65,7 +65,7 @@ function noteRequests(form: HTMLFormElement): void {
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
-/** False for a field with `autofocus`, which has the focus without the visitor. */
+/** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
 }
@@ -213,13 +213,13 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#token === this.#justSent) stop(event)
+      if (this.#token === this.#justSent) suppress(event)
       else void this.#noteSent(event, this.#token)
       return
     }
     // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
     this.#isUnchecked = submitter?.formNoValidate ?? false
-    if (!this.#isUnchecked && this.#sendLater(submitter, true)) stop(event)
+    if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
   }
 
   async #noteSent(event: Event, token: string): Promise<void> {
@@ -314,7 +314,7 @@ export class FormLink {
   }
 }
 
-function stop(event: Event): void {
+function suppress(event: Event): void {
   event.preventDefault()
   event.stopImmediatePropagation()
 }

@@ -1,19 +1,19 @@
 /**
- * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page without blocking it, because
- * only the page knows whether it is hidden, and the page's elements share one device.
+ * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page and not in a worker, because only
+ * the page knows whether it is hidden, and the page's elements share one device.
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
 import { bare, nowMs, sleep } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
-import type { Puzzle } from './solver/job.ts'
+import type { Job } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
 import {
+  BUFFER,
   COMMON_COUNTERS,
   COMMON_ROUNDS,
   COUNTERS_PER_GROUP,
   NOT_FOUND,
-  PUZZLE,
   shaderText,
 } from './solver/shader.ts'
 
@@ -34,7 +34,7 @@ interface Gpu {
   readonly pipeline: GPUComputePipeline
   /** Workgroups of the next dispatch. */
   groups: number
-  /** The time of the shortest dispatch so far. In some browsers, that is mostly a wait for the answer. */
+  /** The time of the shortest dispatch so far, in some browsers mostly a wait for the answer. */
   latencyMs: number
 }
 
@@ -49,7 +49,7 @@ let idle: ReturnType<typeof setTimeout> | undefined
  * @throws Error if there is no GPU, it fails, or the search ends
  */
 export async function search(
-  puzzle: Puzzle,
+  job: Pick<Job, 'nonce' | 'difficulty'>,
   allowed: string,
   goesOn: (tries: number) => boolean,
   start = GPU_START,
@@ -58,7 +58,7 @@ export async function search(
   opened ??= open(allowed === 'software')
   searches++
   try {
-    return await searchOn(await opened, puzzle, goesOn, start)
+    return await searchOn(await opened, job, goesOn, start)
   } finally {
     if (--searches === 0) idle = setTimeout(close, IDLE_MS)
   }
@@ -85,7 +85,7 @@ async function open(allowsSoftware: boolean): Promise<Gpu> {
 
 async function searchOn(
   gpu: Gpu,
-  { nonce, difficulty }: Puzzle,
+  { nonce, difficulty }: Pick<Job, 'nonce' | 'difficulty'>,
   goesOn: (tries: number) => boolean,
   start: number,
 ): Promise<number> {
@@ -123,7 +123,7 @@ async function searchOn(
 type Dispatch = (start: number, groups: number) => Promise<number>
 
 function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dispatch {
-  const words = new Int32Array(PUZZLE.size)
+  const words = new Int32Array(BUFFER.size)
   const size = words.byteLength
   const buffer = device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC })
   const answer = device.createBuffer({ size: 4, usage: MAP_READ | COPY_DST })
@@ -135,9 +135,9 @@ function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dis
     input.forEach((word, t) => {
       round(state, ROUND_CONSTANTS[t]! + word)
     })
-    words.set(state, PUZZLE.state)
-    words.set(input, PUZZLE.input)
-    words.set([mask, start % COMMON_COUNTERS, NOT_FOUND], PUZZLE.mask)
+    words.set(state, BUFFER.state)
+    words.set(input, BUFFER.input)
+    words.set([mask, start % COMMON_COUNTERS, NOT_FOUND], BUFFER.mask)
     device.queue.writeBuffer(buffer, 0, words)
     const encoder = device.createCommandEncoder()
     const pass = encoder.beginComputePass()
@@ -145,7 +145,7 @@ function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dis
     pass.setBindGroup(0, group)
     pass.dispatchWorkgroups(groups)
     pass.end()
-    encoder.copyBufferToBuffer(buffer, 4 * PUZZLE.found, answer, 0, 4)
+    encoder.copyBufferToBuffer(buffer, 4 * BUFFER.found, answer, 0, 4)
     device.queue.submit([encoder.finish()])
     await answer.mapAsync(READ)
     const [found] = new Uint32Array(answer.getMappedRange())

@@ -1,6 +1,6 @@
 /**
- * Entry of a worker for HashWX. The frame loads the same file, which then starts such workers. It solves SHA-256 too, because a page that hosts this file
- * itself (attribute `worker-src`) starts it before the challenge says which puzzle it is.
+ * Entry of a worker for HashWX, and of hashwx.html, where the same file starts such workers. It solves SHA-256 too, because a page that
+ * hosts this file itself (attribute `worker-src`) starts it before the challenge names the puzzle.
  */
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
@@ -20,8 +20,7 @@ function choose({ kernel, puzzle, script }: PrepareOrder): ChosenSolver {
   } catch {
     // The page's policy (CSP) forbids compiling, or the browser cannot: the script does it.
   }
-  // A page that pins this file has no other one.
-  if (script === undefined) throw new Error('HashWX needs WebAssembly on a page that pins the worker')
+  if (script === undefined) throw new Error('HashWX needs WebAssembly if the page pins or bundles the widget')
   importScripts(script)
   return { solver: hashwxScriptSolver(powgateHashwx), kind: 'script' }
 }

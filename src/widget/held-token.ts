@@ -2,7 +2,7 @@
 
 import type { FlowResult } from './flow.ts'
 
-/** When a token is renewed, and when it counts as expired, as shares of its lifetime. */
+/** When a token is renewed, and when it counts as expired, as shares of its lifetime: the backend needs time to redeem it. */
 const RENEW_AT = 0.8
 const EXPIRE_AT = 0.97
 /** The shortest wait, for tokens that live briefly. */
@@ -24,8 +24,9 @@ export class HeldToken {
     this.#hooks = hooks
   }
 
-  /** May have expired while timers stood still: call `expireIfDue` before you give its token to the page. */
+  /** Looks at the clock first, because timers stand still while the machine sleeps: a token whose time is over expires now. */
   get result(): FlowResult | undefined {
+    this.expireIfDue()
     return this.#result
   }
 
@@ -45,8 +46,7 @@ export class HeldToken {
 
   /** Starts the timers again, and expires the token first if its time is over. */
   resume(): void {
-    this.expireIfDue()
-    if (this.#result === undefined) return
+    if (this.result === undefined) return
     const nowMs = Date.now()
     this.pause()
     this.#timers = [
@@ -65,7 +65,6 @@ export class HeldToken {
     this.pause()
   }
 
-  /** Checks the clock, because timers stand still while the machine sleeps. */
   expireIfDue(): void {
     if (this.#result !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
   }

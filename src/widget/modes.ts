@@ -1,18 +1,21 @@
 /**
- * Chooses where the puzzle is solved. A script cannot ask what the page's policy allows, and every attempt that it forbids is a
+ * Chooses where the puzzle is solved. A script cannot ask what the page's policy (CSP) allows, and every attempt that it forbids is a
  * violation report to the site's owner. So the modes that need the least come first (docs/reference/widget.md, "Strict pages"):
  *
  *   worker  a worker file of the page's own origin
  *   frame   a frame of the service, under the service's policy
  *   blob    a worker made of a blob
  *   page    the page's own thread, in slices
+ *
+ * Beside each, the GPU searches too. What runs with the page's rights comes from `codeBase`, the rest from `base` (settings.ts).
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import { bare, sleep, takeOut, timeoutSignal } from './dom.ts'
-import { pinnedScript, type Settings } from './settings.ts'
+import { bare, sleep, timeoutSignal } from './dom.ts'
+import { loadModule, trusted } from './scripts.ts'
+import { isPinned, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, Puzzle, SolvePage, SolverSession, Task } from './solver/job.ts'
+import type { Job, Mode, SolvePage, SolverSession } from './solver/job.ts'
 import {
   FILE_MS_MAX,
   fetchKernel,
@@ -64,7 +67,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     const response = await fetch(url, {
       signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
-      integrity: pinnedScript ? pin : '',
+      integrity: isPinned ? pin : '',
     })
     if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
@@ -79,17 +82,17 @@ function codeUrl(codeBase: string | undefined, name: string): string {
   return codeBase + name
 }
 
-/** Accepts only a file of the worker's name, because markup could name any script of the page's origin. */
+/** Accepts only a worker's name, because markup could name any script of the page's origin. A copy of hashwx.js solves both puzzles. */
 function workerUrl(workerSrc: string): string {
   const { href } = new URL(workerSrc, bare(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page forbids, or in which a solver failed. They are not tried again. */
+/** Modes that the page forbids, or in which all workers failed. No element of the page tries them again. */
 const refused = new Set<Mode>()
 
-/** Tries the modes in turn. @throws the error of `page`, the last one: its script does not load */
+/** Tries the modes in turn, `page` last. @throws the error of `page`: its script does not load */
 export async function openSession(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   for (const mode of modesFor(settings)) {
     try {
@@ -103,15 +106,10 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
 }
 
 function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
-  if (mode === 'page') return []
   // `endpoint` is markup, and must not choose which file of the page's own origin runs as a worker.
   const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
-  const modes: Mode[] = mode
-    ? [mode]
-    : workerSrc || isOwnOrigin
-      ? ['worker', 'frame', 'blob']
-      : ['frame', 'blob']
-  return modes.filter(candidate => !refused.has(candidate))
+  const usual: Mode[] = workerSrc || isOwnOrigin ? ['worker', 'frame', 'blob'] : ['frame', 'blob']
+  return (mode ? [mode] : usual).filter(one => one !== 'page' && !refused.has(one))
 }
 
 const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { type: 'text/javascript' }))
@@ -121,9 +119,11 @@ const PROBE_MS_MAX = 3000
 /** Runs before anything is loaded for workers made of a blob. @throws ModeBlockedError if the page forbids them */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
+  let stop = () => {}
   try {
     const worker = new Worker(trusted(url))
-    const answer = new Promise((resolve, reject) => {
+    stop = () => worker.terminate()
+    await new Promise((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
       setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
@@ -132,26 +132,24 @@ async function probeBlobWorker(): Promise<void> {
         reject(new ModeBlockedError('blob workers are forbidden'))
       }
     })
-    try {
-      await answer
-    } finally {
-      worker.terminate()
-    }
   } finally {
+    stop()
     URL.revokeObjectURL(url)
   }
 }
 
 async function openPool(
   mode: Mode,
-  { base, threads: threadsMax }: ModeSettings,
+  { base, codeBase, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
   onClose = () => {},
 ): Promise<SolverSession> {
-  // This script has no integrity value. If the page pins this build, it runs only in the frame, with the service's rights alone.
-  const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
+  // If WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a page
+  // that pins this build only the frame's workers may: they have the service's rights, not the page's.
+  const folder = mode === 'frame' ? base : isPinned ? undefined : codeBase
+  const script = folder && folder + ASSET_NAMES.hashwxScriptJs
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
     pool.close()
@@ -164,14 +162,14 @@ async function openPool(
     throw error
   }
   // The number of threads is read only when the challenge has said what may be read.
-  const threads = async ({ signals }: Task) =>
+  const threads = async ({ signals }: Job) =>
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return {
     mode,
     puzzle,
     close,
-    solve: async (task, ...rest) =>
-      pool.solve(task, await threads(task), ...rest).catch(error => {
+    solve: async (job, ...rest) =>
+      pool.solve(job, await threads(job), ...rest).catch(error => {
         refused.add(mode)
         throw error
       }),
@@ -183,28 +181,8 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
-/** A policy of Trusted Types. */
-interface Policy {
-  createScriptURL(url: string): string
-}
-
-let policy: Policy | undefined
-
-/** Makes a script's address acceptable to pages with Trusted Types. @throws ModeBlockedError if they do not allow our policy */
-function trusted(url: string): string {
-  const { trustedTypes } = globalThis as {
-    trustedTypes?: { createPolicy(name: string, rules: Policy): Policy }
-  }
-  try {
-    policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
-  } catch {
-    throw new ModeBlockedError('trusted-types lacks powgate')
-  }
-  return policy === undefined ? url : policy.createScriptURL(url)
-}
-
 async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
-  // If the browser has workers, it was a policy that refused the other modes, and compiling would be one more violation.
+  // If the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
@@ -214,7 +192,7 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   return {
     mode: 'page',
     puzzle,
-    solve: async (task, ...rest) => solvePage(await kernel, task, ...rest, closed.signal),
+    solve: async (job, ...rest) => solvePage(await kernel, job, ...rest, closed.signal),
     close: () => closed.abort(),
   }
 }
@@ -230,46 +208,22 @@ const GPU_AFTER_MS = 100
  */
 export async function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
-  puzzle: Puzzle,
+  job: Job,
   goesOn: (tries: number) => boolean,
 ): Promise<number> {
   const isAllowed = /^(on|software)?$/.test(gpu) // Any other word switches the GPU off.
-  const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
+  const isHard = job.algorithm === 'sha256' && job.difficulty >= GPU_BITS_MIN
   if (isHard && isAllowed && codeBase && 'gpu' in navigator) {
     await sleep(GPU_AFTER_MS)
     const url = codeBase + ASSET_NAMES.gpuJs
     try {
       if (goesOn(0)) {
         const { search } = await loadModule<typeof import('./gpu.ts')>(url, ASSET_PINS.gpuJs)
-        return await search(puzzle, gpu, goesOn)
+        return await search(job, gpu, goesOn)
       }
     } catch {
       // The threads go on alone.
     }
   }
   return new Promise(() => {})
-}
-
-/** Browsers check a module's integrity only when they load it, so this address must be new to the page. */
-const MODULE_KEY = `#${Math.random()}`
-
-/** A pinned build loads the module by a script element with `integrity`, and `import` finds it. */
-function loadModule<Module>(address: string, integrity: string): Promise<Module> {
-  const url = address + MODULE_KEY
-  return new Promise((resolve, reject) => {
-    // Other browsers' errors lack the address.
-    const onerror = (why: unknown) =>
-      reject(new Error(`${address}: ${why instanceof Error ? why : 'no script'}`))
-    const onload = () => import(url).then(resolve, onerror)
-    timeoutSignal(FILE_MS_MAX).addEventListener('abort', onerror)
-    if (pinnedScript) {
-      // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
-      const { nonce } = pinnedScript
-      const attributes = { type: 'module', src: trusted(url), integrity, nonce }
-      const page = bare(document)
-      const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
-      page.documentElement.append(script)
-      takeOut(script) // it loads all the same
-    } else onload()
-  })
 }

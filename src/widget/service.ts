@@ -39,12 +39,9 @@ export interface CallSettings {
   /** The address has no slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
-  /** Called before each wait, and without a reason when the service has answered. Offline, the length is unknown. */
+  /** Called before each wait, and without a reason when nothing is waited for. Offline, the length is unknown. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
-
-/** What the site asks about the browser, by a header of the challenge. Early versions send none, which means `flags`. */
-type WithSignals<Answer> = Answer & { readonly signals: Signals }
 
 let challenges = 0
 /**
@@ -53,11 +50,15 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: CallSettings): Promise<WithSignals<Challenge>> =>
-  call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
+export const getChallenge = (settings: CallSettings) =>
+  withRetries(settings, () => callOnce(settings, challengePath(), {}, isChallenge))
 
-export const postSolution = (settings: CallSettings, solution: Solution): Promise<VerificationResult> =>
-  call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
+export const postSolution = (settings: CallSettings, solution: Solution) =>
+  withRetries(settings, () =>
+    callOnce(settings, '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult),
+  )
+
+const isChallenge = ({ nonce }: Challenge) => typeof nonce === 'string'
 
 /** False for the answer of another service: a token starts with its issue time, which is before `expiresAt`. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
@@ -68,13 +69,6 @@ function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
 type Attempt<Answer> =
   | { readonly answer: Answer }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
-
-const call = <Answer>(
-  settings: CallSettings,
-  path: () => string,
-  init: RequestInit,
-  isAnswer: (body: Answer) => boolean,
-) => withRetries(settings, () => callOnce(settings, path(), init, isAnswer))
 
 /** Repeats a call, or the opening of the solver, up to TRIES_MAX times, with growing waits. */
 export async function withRetries<Answer>(
@@ -108,7 +102,7 @@ async function callOnce<Answer>(
   path: string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Attempt<WithSignals<Answer>>> {
+): Promise<Attempt<Answer & { readonly signals: Signals }>> {
   try {
     const headers = { 'X-Site-Key': siteKey, ...(init.body ? { 'Content-Type': 'application/json' } : {}) }
     const asking = fetch(endpoint + path, {
@@ -124,6 +118,7 @@ async function callOnce<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
+    // Early versions of the service do not send this header.
     const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
     if (body && isAnswer(body)) return { answer: { ...body, signals } }
     const text = isForeign ? 'network' : 'setup'
@@ -136,7 +131,7 @@ async function callOnce<Answer>(
 
 function refusalOf(
   { status, headers }: Response,
-  body?: { error?: unknown; code?: unknown },
+  body: { error?: unknown; code?: unknown } | undefined,
 ): Attempt<never> {
   const code = String(body?.code ?? `status-${status}`)
   const message = String(body?.error ?? `status ${status}`)
@@ -166,7 +161,7 @@ async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> 
   onWait(undefined, 0)
 }
 
-/** Visitors never see its text, because an element does not show how a verification ends that it aborted. */
+/** Visitors never see this text, because an element shows nothing of a verification that it has aborted. */
 const cancelled = () => new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
 
 export function throwIfAborted(signal: AbortSignal): void {

@@ -13,8 +13,9 @@ const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies M
 /** null if the page loads this script as a module. */
 const script = bare(document).currentScript as HTMLScriptElement | null
 
-/** Pages that pin this build by `integrity` also pin the scripts that run with their rights. */
-export const pinnedScript = script?.integrity ? script : undefined
+/** A page that pins this build by `integrity` also pins the other scripts that run with its rights. */
+export const isPinned = !!script?.integrity
+export const scriptNonce = script?.nonce
 
 /**
  * The service that this script came from, by a stack trace, which markup cannot change: modules have no script element, and an

@@ -5,10 +5,7 @@
 
 import type { Environment } from '../protocol/wire.ts'
 
-/**
- * Returns what draws WebGL: "ANGLE (Apple, Apple M2, ...)", "... SwiftShader ...". On a slow machine it takes 100 ms the first
- * time.
- */
+/** Returns what draws WebGL: "ANGLE (Apple, Apple M2, ...)", "... SwiftShader ...". The first call takes 100 ms on a slow machine. */
 export function rendererName(): string | undefined {
   const UNMASKED_RENDERER = 0x9246
   const RENDERER = 0x1f01
@@ -26,15 +23,13 @@ export function rendererName(): string | undefined {
   }
 }
 
-interface Hints {
-  readonly userAgentData?: { readonly mobile: boolean }
-}
-
-/** These names mean that there is no GPU, as on a server. */
+/** These names mean that there is no GPU, as on a server. The contract's flag is called after the first. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 export function environmentFlags(renderer: string | undefined): Required<Environment> {
-  const { userAgent, userAgentData, plugins, languages, webdriver } = navigator as Navigator & Hints
+  const { userAgent, userAgentData, plugins, languages, webdriver } = navigator as Navigator & {
+    userAgentData?: { mobile: boolean }
+  }
   const isMobile = userAgentData?.mobile ?? /Mobi|Android|iPad/.test(userAgent)
   return {
     webdriver: webdriver === true,

@@ -20,7 +20,7 @@ export const ENGLISH = {
   rejected: 'Verification failed',
   /** No answer of the service came, or another program's. */
   network: 'The service cannot be reached',
-  /** The service answered that it cannot serve now; `busy` is its answer to too many requests of one address. */
+  /** The service answered that it cannot serve now. */
   unavailable: 'The service is busy',
   setup: 'Not set up correctly',
   /** Shown below `setup`, before the error's code. */
@@ -28,6 +28,7 @@ export const ENGLISH = {
   /** Shown above `online`. */
   offline: 'No internet',
   online: 'Continues when you are back online',
+  /** Shown during a wait that the service asked for, because too many requests came from one address. */
   busy: 'Too many requests',
   /** Shown below the reason of a wait; {s} becomes a time ahead (“in 5 seconds”). */
   wait: 'Continues {s}',
@@ -78,21 +79,17 @@ export function languageCode(wanted: readonly string[]): string | undefined {
 }
 
 const COUNT_MAX = 90
-const UNITS = [
-  ['second', 1],
-  ['minute', 60],
-  ['hour', 3600],
-] as const
+const UNIT_SECONDS = { second: 1, minute: 60, hour: 3600 }
 
 /**
- * Text on one line, with the language's digits and plurals: up to 90 seconds, up to 90 minutes, or hours; an hour is 1 hour.
+ * Says a time with the language's digits and plurals, on one line: in seconds up to 90, in minutes up to 90 except 60, else in hours.
  *
- * @param isAhead “in 5 seconds” in place of “5 seconds”
+ * @param isAhead true for “in 5 seconds”, rounded up lest the visitor come too early; false for “5 seconds”, rounded down
  */
-export function timeIn({ code }: Language, seconds: number, isAhead: boolean): string {
-  const isHours = seconds > COUNT_MAX * 60 || (seconds > 0 && seconds % 3600 === 0)
-  const [unit, size] = UNITS[seconds <= COUNT_MAX ? 0 : isHours ? 2 : 1]
-  const count = seconds / size
+export function durationText({ code }: Language, seconds: number, isAhead: boolean): string {
+  const isHours = seconds > COUNT_MAX * 60 || seconds === 3600
+  const unit = seconds <= COUNT_MAX ? 'second' : isHours ? 'hour' : 'minute'
+  const count = seconds / UNIT_SECONDS[unit]
   const text = isAhead
     ? new Intl.RelativeTimeFormat(code).format(Math.ceil(count), unit)
     : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(Math.floor(count))

@@ -6,7 +6,7 @@ import type { Language } from './texts.ts'
 
 /**
  * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
- * without a baseline: the text's differs by state, and would move a button beside the element.
+ * without a baseline, because that of its text differs by state and would move a button beside the element.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);

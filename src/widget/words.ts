@@ -2,7 +2,7 @@
 
 import { nowMs } from './dom.ts'
 import type { PowGateError, WaitReason } from './service.ts'
-import { DEFAULT_LANGUAGE, type Language, type TextKey, timeIn } from './texts.ts'
+import { DEFAULT_LANGUAGE, durationText, type Language, type TextKey } from './texts.ts'
 import type { Picture, State } from './view.ts'
 
 /** A text stays at least this long while the widget works. */
@@ -100,7 +100,7 @@ export class Words {
   }
 
   #time(seconds: number, isAhead: boolean): string {
-    return timeIn(this.language ?? DEFAULT_LANGUAGE, seconds, isAhead)
+    return durationText(this.language ?? DEFAULT_LANGUAGE, seconds, isAhead)
   }
 
   text(key: TextKey): string {

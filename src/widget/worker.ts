@@ -1,4 +1,4 @@
-/** Entry of a worker for SHA-256. The frame loads the same file, which then starts such workers. */
+/** Entry of a worker for SHA-256, and of frame.html, where the same file starts such workers. */
 
 import { chooseSolver } from './solver/solvers.ts'
 import { runSolver } from './solver/worker-loop.ts'

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { DEFAULT_LANGUAGE, ENGLISH, LANGUAGES, timeIn } from '../../src/widget/texts.ts'
+import { DEFAULT_LANGUAGE, durationText, ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
 import {
   assertAccessible,
   EXPIRED_MS,
@@ -220,7 +220,10 @@ test('times as people say them: seconds up to 90, then minutes, then hours, in t
     ['zh-Hant', 5, true, '5 秒後'],
   ]
   for (const [code, seconds, isAhead, text] of rows)
-    assert.equal(timeIn({ ...DEFAULT_LANGUAGE, code }, seconds, isAhead), text.replaceAll(' ', '\u00a0'))
+    assert.equal(
+      durationText({ ...DEFAULT_LANGUAGE, code }, seconds, isAhead),
+      text.replaceAll(' ', '\u00a0'),
+    )
 })
 
 test('on a slow line no text comes before its language, and after two seconds the English one', async () => {

@@ -8,7 +8,7 @@ import { LANGUAGES } from '../../src/widget/texts.ts'
 import { openBrowser } from '../harness/browser.ts'
 
 const ENTRY = `
-import { DEFAULT_LANGUAGE, ENGLISH, timeIn } from './texts.ts'
+import { DEFAULT_LANGUAGE, ENGLISH, durationText } from './texts.ts'
 import { View } from './view.ts'
 
 /** A part over more than two lines, and words over more than one, in scripts that have spaces between their words. */
@@ -30,17 +30,17 @@ globalThis.measure = (code, direction, given) => {
   const texts = { ...ENGLISH, ...given }
   const language = { code, direction, texts }
   view.setLanguage(language)
-  const wait = texts.wait.replace('{s}', timeIn(language, 90, true))
+  const wait = texts.wait.replace('{s}', durationText(language, 90, true))
   const { sending } = texts
   const states = [
     ['idle', texts.ready], ['idle', texts.idle, '', '', texts.start],
     ['working', texts.working, '', sending],
-    ['working', texts.slow.replace('{s}', timeIn(language, 90, false)), '', sending],
+    ['working', texts.slow.replace('{s}', durationText(language, 90, false)), '', sending],
     ['working', texts.offline, texts.online, sending],
     ...['busy', 'unavailable', 'network'].map(key => ['working', texts[key], wait, sending]),
     ['verified', texts.verified], ['expired', texts.expired], ['expired', texts.expired, '', '', texts.start],
     ...['rejected', 'network'].map(key => ['failed', texts[key], '', '', texts.retry]),
-    ['failed', texts.unavailable, '', '', texts.retry + '\\n' + timeIn(language, 120 * 60, true)],
+    ['failed', texts.unavailable, '', '', texts.retry + '\\n' + durationText(language, 120 * 60, true)],
     ['failed', texts.setup, texts.tell + ':\\norigin-not-allowed'],
   ]
   return states.map(([state, text, detail = '', sending = '', button]) => {

@@ -326,6 +326,7 @@ test('a token that expired while timers stood still, as in sleep, is not handed 
   await verify(page)
   const before = await tokenOf(page)
   await page.clock.setSystemTime(Date.now() + EXPIRED_MS)
+  assert.equal(await page.evaluate(`${GATE}.expiresAt`), null)
   assert.equal(await tokenOf(page), null)
   assert.equal(await page.evaluate(`${GATE}.state`), 'expired')
   assert.notEqual(await page.evaluate(`${GATE}.execute()`), before)

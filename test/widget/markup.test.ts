@@ -55,7 +55,7 @@ async function failureOf(...[attributes, script, policy]: Parameters<typeof open
 
 /** Workers and modules are called so; an image or a blocked script asks for widget.js at most. */
 const codeFrom = ({ requests }: { requests: readonly string[] }) =>
-  requests.filter(asked => /\/widget\/(worker|page)\.\w+\.js$/.test(asked))
+  requests.filter(asked => /\/widget\/(worker|page|hashwx\S*)\.\w+\.js$/.test(asked))
 
 function assertOnlyFromGateway(): void {
   assert.deepEqual(codeFrom(evil), [])
@@ -89,6 +89,18 @@ for (const [mode, policy] of SOLVERS) {
     assert.equal(await modeOf(`endpoint="${evil.origin()}"`, bundle, policy), 'frame')
   })
 }
+
+test('blob: HashWX without WebAssembly, and its endpoint', async () => {
+  const { siteKey } = await service.createSite({
+    puzzle: 'hashwx',
+    difficulty: { base: 16, min: 16, max: 16 },
+  })
+  evil.fail({ path: `/widget/${fileOf('hashwx.wasm')}`, times: 100, answer: { status: 404 } })
+  const { page } = await open(`endpoint="${evil.origin()}" solver="blob"`, { siteKey })
+  await untilState(page, 'verified')
+  assertOnlyFromGateway()
+  assert.ok(codeFrom(gateway).some(asked => asked.includes('hashwx-script')))
+})
 
 test('a base address after a script that was named relative to the page', async () => {
   pages.add('/widget.js', read(fileOf('widget.js')))

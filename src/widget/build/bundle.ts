@@ -19,8 +19,8 @@ export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName' | 'hash'
 
 const SOURCES = new URL('../', import.meta.url)
 const TEXTS = new URL('texts/', SOURCES)
-/** What `npm run build:modules` made. */
-const MODULES = new URL('../../dist/', SOURCES)
+/** The folder of what `npm run build:modules` made. */
+const DIST = new URL('../../dist/', SOURCES)
 const HASH_LENGTH = 10
 /** /compat/<name>.js */
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
@@ -36,27 +36,27 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
     files.push(builtFile(name, Buffer.from(content)))
   const addScript = async (name: string, entry: string, format: 'iife' | 'esm') =>
     add(name, await bundle(entry, format, files))
-  const addModule = (name: string) => add(name, readFileSync(new URL(name, MODULES)))
-  addModule('simd.wasm')
-  addModule('scalar.wasm')
+  const addWasm = (name: string) => add(name, readFileSync(new URL(name, DIST)))
+  addWasm('simd.wasm')
+  addWasm('scalar.wasm')
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
   const addFrame = (name: string, script: string) =>
     add(name, frameHtml(files.find(file => file.name === script)!.fileName))
   addFrame('frame.html', 'worker.js')
-  addModule('hashwx.wasm')
+  addWasm('hashwx.wasm')
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
   await addScript('hashwx.js', 'hashwx.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
   addFrame('hashwx.html', 'hashwx.js')
-  // The script is no module, so it works in <script>, with or without type="module", and in an import.
+  // Without exports, the script works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // A server that renders pages can import it, to no effect. After `&&`, esbuild's directive would be the whole expression.
+  // The guard lets a server that renders pages import it, to no effect. It would guard esbuild's directive alone, were that kept.
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
-  for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
+  for (const name of COMPAT) await addScript(`compat-${name}.js`, `compat/${name}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // Texts are loaded by stable names, so the script contains no hashes of them.
+    // The service answers by `name` too (http/assets.ts). Texts are loaded so, because 40 hashes would make the script longer.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))

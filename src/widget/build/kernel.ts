@@ -21,7 +21,7 @@ const get = instruction('local.get')
 const set = instruction('local.set')
 const constant = instruction('i32.const')
 
-/** Words of one lane. */
+/** Instructions on the words of one lane. */
 const SCALAR = {
   type: 'i32',
   count: 1,
@@ -45,7 +45,7 @@ const SCALAR = {
 
 type Lanes = typeof SCALAR
 
-/** Vectors of four lanes. */
+/** The same on vectors of four lanes. */
 const SIMD: Lanes = {
   type: 'v128',
   count: 4,
@@ -148,8 +148,5 @@ function round({ add, and, xor, rotateRight, choose, loadSplat, roundConstant }:
   ]
 }
 
-for (const [name, lanes] of [
-  ['simd', SIMD],
-  ['scalar', SCALAR],
-] as const)
+for (const [name, lanes] of Object.entries({ simd: SIMD, scalar: SCALAR }))
   writeFileSync(new URL(`../../../dist/${name}.wat`, import.meta.url), kernelText(lanes))

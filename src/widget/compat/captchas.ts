@@ -1,6 +1,6 @@
 /**
- * What the vendors' scripts share: it loads the widget from where the script came from, puts a <pow-gate> into each of the vendor's
- * containers, fills the vendor's form fields, and calls the page's functions.
+ * What the scripts share that replace the vendors': each loads the widget from where the script came from, puts a <pow-gate> into each
+ * of the vendor's containers, fills the vendor's form fields, and calls the page's functions.
  */
 
 import { bare, takeOut } from '../dom.ts'
@@ -11,6 +11,7 @@ export const page = bare(document)
 
 /** null in a module. */
 const script = page.currentScript as HTMLScriptElement | null
+/** An address of such a script, at its own path or at the vendor's: the service, and the query. */
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
 /** The stack trace comes first, because an injected `<base>` changes what `src` says. */
@@ -76,7 +77,7 @@ export class Captchas {
     this.#vendor = vendor
   }
 
-  start(renders = true): void {
+  start(renders: boolean): void {
     void domReady.then(() => {
       if (!renders) return
       // Each is rendered in a microtask of its own, so one that throws does not stop the others.

@@ -3,7 +3,7 @@
 import { Captchas, query, whenReady } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
-/** The vendor's script also stands in for reCAPTCHA. */
+/** The vendor's script also stands in for reCAPTCHA's, unless its address says otherwise. */
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
@@ -18,7 +18,7 @@ const captchas = Captchas.shared({
 
 type Execution = { readonly async?: boolean } | null
 
-/** Returns a promise only if asked for one, because error-callback tells errors. The options may be the only argument. */
+/** Returns a promise only if asked for one; else error-callback tells errors. The options may be the only argument. */
 function execute(which?: unknown, options?: Execution): Promise<object> | undefined {
   const hasOptionsAlone = typeof which === 'object' && !(which instanceof Element) && !options
   if (hasOptionsAlone) return execute(undefined, (which as Execution) ?? {})

@@ -1,6 +1,6 @@
 /**
- * Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000 counters that differ only in their
- * last four digits, which are one whole word of the message:
+ * Widgets try counters of 16 digits, so the proof input is always 48 bytes. A block, here, is 10,000 counters that differ only in
+ * their last four digits, which are one whole word of the message:
  *
  *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
@@ -40,12 +40,13 @@ function constantWords(): boolean[] {
   return constant
 }
 
+const BLOCK_BYTES = 544
 /** Layout of the memory of ../build/kernel.ts, in bytes: a `Block`, then constants. */
 export const MEMORY = {
   state: 0,
   roundInputs: 32,
   scheduleSums: 288,
-  roundConstants: 544,
+  roundConstants: BLOCK_BYTES,
   digits: 1024,
 } as const
 
@@ -54,10 +55,10 @@ export class Block {
   readonly state: Int32Array
   /** Each round's constant, plus its schedule word if that is constant. */
   readonly roundInputs: Int32Array
-  /** The sum of the constant terms of each schedule word; of a constant one, and of the message's, the word itself. */
+  /** What is constant in the block of each schedule word: the whole word, the sum of some of its terms, or 0. */
   readonly scheduleSums: Int32Array
 
-  constructor(memory = new ArrayBuffer(MEMORY.roundConstants)) {
+  constructor(memory = new ArrayBuffer(BLOCK_BYTES)) {
     this.state = new Int32Array(memory, MEMORY.state, 8)
     this.roundInputs = new Int32Array(memory, MEMORY.roundInputs, 64)
     this.scheduleSums = new Int32Array(memory, MEMORY.scheduleSums, 64)
@@ -79,8 +80,8 @@ export class Block {
   }
 }
 
-/** ASCII codes of the last four digits, as a big-endian word. */
-export function digitWords(): Int32Array {
+/** The message words of the last four digits, 0000 to 9999, in ASCII. */
+export function lastFourDigits(): Int32Array {
   const words = new Int32Array(BLOCK_SIZE)
   for (let value = 0; value < BLOCK_SIZE; value++) {
     for (let rest = value, shift = 0; shift < 32; shift += 8, rest = Math.floor(rest / 10)) {

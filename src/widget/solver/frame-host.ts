@@ -19,7 +19,7 @@ export async function openFrame(base: string, file: string, parent: ShadowRoot) 
   frame.title = 'powgate'
   frame.src = base + file
   const { origin } = new URL(base)
-  // Frames load only in the document, where an element that was just created is not.
+  // An element that was just created is not in the document yet, and frames load only there.
   const place = parent.isConnected ? parent : bare(document).documentElement
   try {
     await untilReady(frame, origin, place)

@@ -15,22 +15,24 @@ export const HASHWX_STRIDE = 2048
 export function hashwxSolver(bytes: BufferSource): Solver {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
   const machine = new HashwxMachine(exports as unknown as MachineExports)
-  return searchFunctions(machine, BATCH, () => machine.link(new WebAssembly.Module(machine.emit())))
+  return functionSolver(machine, BATCH, () => machine.link(new WebAssembly.Module(machine.emit())))
 }
 
 /** @param exports of hashwx-script.js, which is machine.ts as JavaScript */
 export function hashwxScriptSolver(exports: MachineExports): Solver {
-  return searchFunctions(new HashwxMachine(exports), 1, () => exports.interpret)
+  return functionSolver(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
 /** Elements that solve on the page's own thread share one machine, which now holds the function of this search. */
 let latest: Search | undefined
 
 /**
+ * Makes a solver that makes one function after another, and searches the counters that each is for.
+ *
  * @param batch the most counters that `prepare`'s result may compute in one call
  * @param prepare called after the machine has made a function
  */
-function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
+function functionSolver(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
   return (nonce, difficulty) => {
     let functionEnd = 0
     let run: Run

@@ -1,11 +1,18 @@
-/** The modes in which a puzzle can be solved, and the messages between a widget and its workers. */
+/**
+ * A job for the solvers, its result, and the messages between the widget (pool.ts) and its workers (worker-loop.ts):
+ *
+ *   worker -> widget   ready
+ *   widget -> worker   prepare: the kernel, mostly before the challenge is there
+ *   widget -> worker   solve: the challenge, and the counter to start from
+ *   worker -> widget   renderer, if asked for it; progress, now and then; found
+ */
 
 import type { PuzzleName } from '../../protocol/proof.ts'
+import type { Challenge } from '../../protocol/wire.ts'
 
-/** The site asks this about the browser, by a header of its challenge: see ../signals.ts. */
+/** What the site asks about the browser, by a header of the challenge: nothing, or the flags of ../signals.ts. */
 export type Signals = 'none' | 'flags'
 
-/** The first message to a worker. */
 export interface PrepareOrder {
   readonly kind: 'prepare'
   /** The module of WebAssembly. If undefined, the solver is plain JavaScript. */
@@ -17,8 +24,8 @@ export interface PrepareOrder {
   readonly isLate: boolean
 }
 
-/** The second message. Of several workers only one gets other signals than `none`, because reading the renderer is slow. */
-export interface SolveOrder extends Pick<Task, 'nonce' | 'difficulty' | 'signals'> {
+/** Only one of several workers gets other signals than `none`, because reading the renderer is slow. */
+export interface SolveOrder extends Pick<Job, 'nonce' | 'difficulty' | 'signals'> {
   readonly kind: 'solve'
   /** The first counter to try. */
   readonly start: number
@@ -34,27 +41,21 @@ export type WorkerReport =
   /** Sent by the frame: the worker could not be started. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** The page sends this to the frame with a port, and the frame starts a worker behind the port. The frame sends it when it is ready. */
+/** The page sends this to the frame with a port, and the frame starts a worker behind the port. */
 export const START_WORKER = 'powgate-worker'
 /** The page sends this to the port to end the worker. */
 export const END_WORKER = 0
 /** The time between two reports of a solver. */
 export const PROGRESS_MS = 100
 
-export interface Puzzle {
-  readonly algorithm: PuzzleName
-  readonly nonce: string
-  readonly difficulty: number
-}
-
-export interface Task extends Puzzle {
+export interface Job extends Pick<Challenge, 'algorithm' | 'nonce' | 'difficulty'> {
   readonly signals: Signals
 }
 
 export interface Solved {
   readonly counter: number
-  /** Hashes by all threads, as if each were as fast as the one that found the counter. */
-  tries: number
+  /** Hashes by all threads, as if each were as fast as the one that found the counter, and by the GPU. */
+  readonly tries: number
   /** Threads, not counting the GPU. */
   readonly threads: number
   readonly solver: SolverKind
@@ -65,12 +66,13 @@ export interface Solved {
 /** Called a few times a second. @param tries so far, by all threads */
 export type OnProgress = (tries: number) => void
 
+/** The places in which a puzzle is solved: see ../modes.ts. */
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
-/** @throws the signal's reason */
+/** Solves on the page's own thread. @throws the signal's reason */
 export type SolvePage = (
   kernel: ArrayBuffer | undefined,
-  task: Task,
+  job: Job,
   onProgress: OnProgress,
   gpuCounter: Promise<number>,
   signal: AbortSignal,
@@ -80,8 +82,8 @@ export type SolvePage = (
 export interface SolverSession {
   readonly puzzle: PuzzleName
   readonly mode: Mode
-  /** @param gpuCounter may never settle, and never rejects */
-  solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
+  /** @param gpuCounter found by the GPU meanwhile; may never settle, and never rejects */
+  solve(job: Job, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
   /** May be called more than once. */
   readonly close: () => void
 }

@@ -1,8 +1,8 @@
-/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
+/** Workers that solve one challenge, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import { sleep, timeoutSignal } from '../dom.ts'
-import type { OnProgress, PrepareOrder, Signals, Solved, SolveOrder, Task, WorkerReport } from './job.ts'
+import type { Job, OnProgress, PrepareOrder, Signals, Solved, SolveOrder, WorkerReport } from './job.ts'
 
 /** The page forbids a mode, or the mode's workers fail. The mode is not tried again. */
 export class ModeBlockedError extends Error {
@@ -106,7 +106,7 @@ export class WorkerPool {
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
   async solve(
-    task: Task,
+    job: Job,
     threadsMax: number,
     onProgress: OnProgress,
     gpuCounter: Promise<number>,
@@ -114,7 +114,7 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // It solves with those that started.
+      // The workers that started solve alone.
     }
     await this.#kernel // Each worker gets `prepare` before `solve`.
     const threads = this.#workers.length
@@ -137,13 +137,13 @@ export class WorkerPool {
       }
     })
     this.#workers.forEach((worker, index) => {
-      const signals = index === 0 ? task.signals : 'none'
-      order(worker, { ...task, signals, kind: 'solve', start: rangeStart(index) })
+      const signals = index === 0 ? job.signals : 'none'
+      order(worker, { ...job, signals, kind: 'solve', start: rangeStart(index) })
     })
     try {
       const { counter, solver, tries } = await answer
       this.#stop(1) // the first worker may still be reading the renderer
-      const late = sleep(task.signals === 'none' ? 0 : RENDERER_WAIT_MS)
+      const late = sleep(job.signals === 'none' ? 0 : RENDERER_WAIT_MS)
       return { counter, solver, threads, tries, renderer: await Promise.race([renderer, late]) }
     } finally {
       this.close()

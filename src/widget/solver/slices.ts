@@ -3,7 +3,7 @@
 import { FIRST_COUNTER } from '../../protocol/proof.ts'
 import { nowMs } from '../dom.ts'
 import { rendererName } from '../signals.ts'
-import { type OnProgress, PROGRESS_MS, type Solved, type Task } from './job.ts'
+import { type Job, type OnProgress, PROGRESS_MS, type Solved } from './job.ts'
 import type { ChosenSolver } from './solvers.ts'
 
 /** Half of a frame of 16 ms: the rest is for input and drawing. */
@@ -16,7 +16,7 @@ const SLICE_MS = 8
 export async function solveInSlices(
   { solver, kind }: ChosenSolver,
   sliceMin: number,
-  { nonce, difficulty, signals }: Task,
+  { nonce, difficulty, signals }: Job,
   onProgress: OnProgress,
   gpuCounter: Promise<number>,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ export async function solveInSlices(
       onProgress(tries)
     }
     // Grows to at most twice the last slice, because the compiler makes the loop faster only after some slices.
-    const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
+    const wanted = (slice * SLICE_MS) / (nowMs() - beganMs)
     slice = Math.max(sliceMin, Math.min(2 * slice, Math.floor(wanted)))
     await yieldThread(channel)
     if (signal.aborted) throw signal.reason

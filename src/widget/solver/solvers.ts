@@ -4,8 +4,8 @@ import {
   Block,
   type BlockScan,
   blockSolver,
-  digitWords,
   isConstant,
+  lastFourDigits,
   MEMORY,
   type Solver,
   VARYING_WORD,
@@ -15,7 +15,7 @@ import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
 
 export const scriptSolver: Solver = blockSolver(() => {
   const block = new Block()
-  const digits = digitWords()
+  const digits = lastFourDigits()
   const scan: BlockScan = (from, to, mask) => {
     for (let index = from; index < to; index++) {
       if ((firstWord(block, digits[index]!) & mask) === 0) return index
@@ -41,6 +41,7 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
   let h = state[7]!
   for (let t = VARYING_WORD + 1; t < 64; t++) {
     let input = roundInputs[t]!
+    // Up to word 17, only VARYING_WORD is not constant.
     if (t > 17) {
       const x = W[t - 15]!
       const y = W[t - 2]!
@@ -84,7 +85,7 @@ export function wasmSolver(bytes: BufferSource): Solver {
     const { exports } = new WebAssembly.Instance(module)
     const { memory, scan } = exports as unknown as KernelExports
     const words = new Int32Array(memory.buffer)
-    words.set(digitWords(), MEMORY.digits / 4)
+    words.set(lastFourDigits(), MEMORY.digits / 4)
     words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
     return { block: new Block(memory.buffer), scan }
   }, LANES)

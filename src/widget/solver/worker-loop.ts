@@ -1,4 +1,4 @@
-/** What the worker's file does: in a worker it solves one puzzle, in the hidden frame it starts workers for the page. */
+/** What the worker's file does: in a worker it solves one challenge, in the hidden frame it starts workers for the page. */
 
 import { FIRST_COUNTER } from '../../protocol/proof.ts'
 import { rendererName } from '../signals.ts'
@@ -60,8 +60,8 @@ function startWorkersForPage(): void {
       fail(error)
     }
   })
-  // The page's origin is unknown here, and pages from files and in sandboxes have none.
-  parent.postMessage(START_WORKER, '*')
+  // Any message says that the frame is ready. The page's origin is unknown here, and pages from files and in sandboxes have none.
+  parent.postMessage(0, '*')
 }
 
 function warmUp(solver: Solver): void {
