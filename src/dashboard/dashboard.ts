@@ -54,9 +54,12 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     backends: [
-      // Junk tokens have a limit of their own, so one that is over it refuses no good token.
-      ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
-      ...unbound.map(({ text }) => ({ text, isOver: false })),
+      // Junk tokens have a limit of their own, so junk over it makes no good token refused.
+      ...near.map(({ text, perMinute, limit, isJunk }) => ({
+        text,
+        isOverLimit: perMinute > limit && !isJunk,
+      })),
+      ...unbound.map(({ text }) => ({ text, isOverLimit: false })),
     ],
     isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,
     clockApartSeconds: maxOfWorkers('clockOffset'),

@@ -5,7 +5,7 @@
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import type { Snapshot } from '../metrics/stats.ts'
-import { keyOf, type MetricKey, metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
+import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
 import { OTHER_SITES, type Range, type ServiceState, sum } from './data.ts'
@@ -129,8 +129,8 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(ofSite.summed('requests', isRefusedRedemption)),
-      faults: sum(all.summed('faults')),
+      redemptionsRefused: sum(ofSite.sumOf('requests', isRefusedRedemption)),
+      faults: sum(all.sumOf('faults')),
       verifyP99Ms: all.quantileMs('requestSeconds verify', 0.99),
       storeP99Ms: all.quantileMs('storeSeconds', 0.99),
     }
@@ -150,25 +150,19 @@ function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): 
 }
 
 function stepGauges(values: Readonly<Values>): StepGauges {
-  /** A gauge of each worker, or of each process. */
-  const each = (key: MetricKey, end = '') =>
-    Object.entries(values).flatMap(([name, value]) =>
-      keyOf(name) === key && name.endsWith(end) ? [value] : [],
-    )
+  const lags = Object.keys(values)
+    .filter(name => /^lag \S+ p99$/.test(name))
+    .map(name => values[name]!)
   return {
     storeUp: values.storeUp === 1 ? 1 : 0,
-    workers: values.workers ?? 0,
-    lagSeconds: Math.max(0, ...each('lag', 'p99')),
-    residentBytes: sum(each('residentBytes')),
+    lagSeconds: Math.max(0, ...lags),
   }
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
-  const outages = all.counts('storeOutages')
+  const outages = all.counter('storeOutages')
   return {
     callMs: all.percentiles('storeSeconds'),
-    /** Mean operations per call. */
-    batch: all.means('storeBatch'),
     outages,
     /** 0 if a worker lost the store in this step, or still lacked it at its end. */
     up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
@@ -177,33 +171,30 @@ function storeOf(steps: Steps['steps'], all: Columns) {
 
 function workersOf(steps: Steps['steps'], all: Columns) {
   return {
-    running: steps.map(({ gauges }) => gauges.workers),
     /** Workers and store processes that ended or hung. */
-    crashes: all.summed('restarts', cause => cause !== 'roll'),
-    rolls: all.counts('restarts roll'),
+    crashes: all.sumOf('restarts', cause => cause !== 'roll'),
     /** p99 of the worst worker. */
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
-    residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
-    faults: all.summed('faults'),
+    faults: all.sumOf('faults'),
     /** Clients that left before the answer. */
-    aborted: all.summed('aborted'),
-    linesLost: all.counts('logLinesLost'),
+    aborted: all.sumOf('aborted'),
+    linesLost: all.counter('logLinesLost'),
   }
 }
 
 function trafficOf(columns: Columns) {
   const count = (what: TrafficCount) =>
-    columns.summed('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
+    columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
     challenges: count('challenges'),
     passed: count('passed'),
     failed: count('failed'),
     redeemed: count('redeemed'),
-    refused: columns.summed('requests', isRefusal),
+    refused: columns.sumOf('requests', isRefusal),
     refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
-    scores: columns.buckets('scores'),
+    scores: columns.bucketTotals('scores'),
   }
 }
 

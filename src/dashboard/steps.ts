@@ -6,9 +6,7 @@ import { OTHER_SITES } from './data.ts'
 /** The worst value during the step. */
 export interface StepGauges {
   readonly storeUp: 0 | 1
-  readonly workers: number
   readonly lagSeconds: number
-  readonly residentBytes: number
 }
 
 interface Step {
@@ -126,8 +124,6 @@ export class Steps {
 function worstOf(one: StepGauges, other: StepGauges): StepGauges {
   return {
     storeUp: one.storeUp === 1 && other.storeUp === 1 ? 1 : 0,
-    workers: Math.min(one.workers, other.workers),
     lagSeconds: Math.max(one.lagSeconds, other.lagSeconds),
-    residentBytes: Math.max(one.residentBytes, other.residentBytes),
   }
 }

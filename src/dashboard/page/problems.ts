@@ -13,7 +13,6 @@ export interface Problem {
   readonly text: string
 }
 
-const STALE_MS = 25_000
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 /** With fewer requests, chance could look like a wrong setting. */
@@ -21,17 +20,6 @@ const SUSPECT_REQUESTS_MIN = 20
 
 const PROXY_UNTRUSTED =
   'Nearly all visitors come from one private or loopback address, so they share its limits: if it is a proxy of yours, name it in POWGATE_TRUSTED_PROXIES, and see that it sends X-Forwarded-For.'
-
-/** @param lastOkMs when the service last answered; undefined if never */
-export function contactProblem(
-  lastOkMs: number | undefined,
-  failedSince: boolean,
-  nowMs: number,
-): Problem | undefined {
-  if (!failedSince && (lastOkMs === undefined || nowMs - lastOkMs < STALE_MS)) return undefined
-  const since = lastOkMs === undefined ? '' : ` These numbers are from ${clockSeconds(lastOkMs)}.`
-  return { level: 'bad', text: `No contact: the admin port does not answer.${since}` }
-}
 
 export function problemsOf(data: DashboardData): Problem[] {
   const found: Problem[] = []
@@ -70,7 +58,7 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
       `Hosts of this store refuse each other's challenges and tokens. ${differences[0]}${more}: set the same on all.`,
     )
   }
-  for (const { text, isOver } of service.backends) (isOver ? bad : warn)(`${text}.`)
+  for (const { text, isOverLimit } of service.backends) (isOverLimit ? bad : warn)(`${text}.`)
   if (clockApartSeconds > CLOCK_WARNING_SECONDS)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,

@@ -8,9 +8,15 @@ import type { Level } from './problems.ts'
 const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
 const HOSTS_SHOWN = 8
 
-export function showTiles(data: DashboardData, hasContact: boolean): void {
-  setContent(byId('health', HTMLElement), hasContact ? healthOf(data) : noContact())
+export function showTiles(data: DashboardData): void {
+  setContent(byId('health', HTMLElement), healthOf(data))
   setContent(byId('last-minute', HTMLElement), lastMinuteOf(data))
+}
+
+/** Called when the service does not answer: its last state may be wrong by now. */
+export function showUnknownHealth(): void {
+  const tiles = ['Service', 'Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
+  setContent(byId('health', HTMLElement), tiles)
 }
 
 function tile(name: string, value: string, note = '', level?: Level): HTMLElement {
@@ -18,11 +24,6 @@ function tile(name: string, value: string, note = '', level?: Level): HTMLElemen
   const notes = note === '' ? [] : [h('dd', { class: 'note' }, note)]
   const texts = [h('dt', {}, name), h('dd', { class: 'value' }, value), ...notes]
   return h('div', { class: `tile ${level ?? ''}` }, ...(symbol ? [symbol] : []), ...texts)
-}
-
-function noContact(): HTMLElement[] {
-  const unknown = ['Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
-  return [tile('Service', 'No contact', 'state unknown', 'bad'), ...unknown]
 }
 
 function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): HTMLElement[] {
