@@ -40,6 +40,7 @@ function stateOf(
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
+  /** The greatest amount of a gauge that each worker has, whatever its sign. */
   const maxOfWorkers = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {

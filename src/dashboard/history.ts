@@ -19,7 +19,7 @@ const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 /** Viewers can add so many sites to those with numbers of their own (STEP_SITES_MAX). */
 const ASKED_SITES_MAX = 50
-/** Sites with their own curve of requests. */
+/** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
@@ -28,7 +28,6 @@ export type DashboardData = ReturnType<History['view']> & {
   readonly isUnknown: boolean
   readonly service: ServiceState
 }
-export type TrafficColumns = DashboardData['traffic']
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
@@ -41,7 +40,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param askedSites this class keeps the sites that viewers chose last in this set; metrics/totals.ts counts them apart
+   * @param askedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
    */
   constructor(
     startedAtMs: number,
@@ -90,8 +89,7 @@ export class History {
       startedAtMs: this.#startedAtMs,
       site,
       siteName: site === null ? null : (this.#siteName(site) ?? site),
-      /** False if the site's numbers so far are among those of OTHER_SITES. */
-      isApart: !isChosen || ofRange.hasOwnRings(site),
+      isApart: !isChosen || ofRange.isApart(site),
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
@@ -164,7 +162,7 @@ function storeOf(steps: Steps['steps'], all: Columns) {
   return {
     callMs: all.percentiles('storeSeconds'),
     outages,
-    /** 0 if a worker lost the store in this step, or still lacked it at its end. */
+    /** 0 if a worker lost the store in this step, or lacked it at the end. */
     up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
   }
 }

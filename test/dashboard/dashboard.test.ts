@@ -166,6 +166,17 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   await page.context().close()
 })
 
+test('a tab in the background asks nothing, and does not say that nothing answers', async () => {
+  const { page } = await open()
+  await page.clock.install()
+  await page.reload()
+  await page.locator('body[data-loaded]').waitFor()
+  await page.evaluate("Object.defineProperty(document, 'hidden', { value: true })")
+  await page.clock.fastForward(60_000)
+  assert.equal(await page.locator('.stale').count(), 0)
+  await page.context().close()
+})
+
 test('a page whose service is gone says so, and comes back with it', async () => {
   const { page } = await open()
   const problem = page.locator('.problem')

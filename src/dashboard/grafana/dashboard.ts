@@ -38,7 +38,6 @@ const percentiles = (key: MetricKey, where = '') => ({
 
 const REFUSED = 'outcome!~"ok|failed"'
 const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
-const WHERE_NOT_STORE = 'process=~"primary|worker-.*"'
 const PER_SECOND = lines('reqps')
 const COUNT_LINES = lines('short')
 const SECONDS = lines('s')
@@ -173,10 +172,10 @@ const LOAD = [
     '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"'),
   }),
   panel(33, 'Resident memory', 'residentBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('residentBytes', WHERE_NOT_STORE),
+    '{{instance}} {{process}}': seriesOf('residentBytes'),
   }),
   panel(34, 'JavaScript heap in use', 'heapBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('heapBytes', WHERE_NOT_STORE),
+    '{{instance}} {{process}}': seriesOf('heapBytes'),
   }),
 ]
 
@@ -203,7 +202,7 @@ const CONNECTIONS = [
     '{{instance}}': rate('connectionsRefused', '', 'instance'),
   }),
   panel(43, 'Open files', 'openFiles', SHARE, {
-    '{{instance}} {{process}}': `${seriesOf('openFiles', WHERE_NOT_STORE)} / ${seriesOf('openFilesMax', WHERE_NOT_STORE)}`,
+    '{{instance}} {{process}}': `${seriesOf('openFiles')} / ${seriesOf('openFilesMax')}`,
   }),
 ]
 

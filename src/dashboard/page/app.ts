@@ -19,8 +19,8 @@ const panels = makePanels(siteKey => {
 
 let polls = 0
 
-byId('plots', HTMLElement).append(...panels.map(({ element }) => element))
-setText(byId('host', HTMLElement), location.host)
+byId('plots').append(...panels.map(({ element }) => element))
+setText(byId('host'), location.host)
 startChoices(() => void poll())
 document.addEventListener('visibilitychange', pollIfVisible)
 setInterval(pollIfVisible, POLL_MS)
@@ -63,12 +63,12 @@ function show(data: DashboardData): void {
   showTiles(data)
   const frame = { times, ...timeSpan(range, nowMs, startedAtMs) }
   for (const panel of panels) panel.update(data, frame)
-  setText(byId('freshness', HTMLElement), `Updated at ${clockSeconds(Date.now())}`)
-  setText(byId('since', HTMLElement), moment(startedAtMs))
+  setText(byId('freshness'), `Updated at ${clockSeconds(Date.now())}`)
+  setText(byId('since'), moment(startedAtMs))
   document.body.dataset.loaded = 'true'
 }
 
 function showProblems(problems: readonly Problem[], more: readonly HTMLElement[] = []): void {
   const rows = problems.map(({ level, text }) => h('p', { class: `problem ${level}` }, text))
-  setContent(byId('problems', HTMLElement), [...rows, ...more])
+  setContent(byId('problems'), [...rows, ...more])
 }

@@ -26,16 +26,16 @@ export function startChoices(onChange: () => void): void {
       choose(name, control.value)
       onChange()
     })
-  listen('site', byId('site', HTMLSelectElement))
+  listen('site', byId<HTMLSelectElement>('site'))
   for (const input of document.querySelectorAll<HTMLInputElement>('input[name=range]')) {
     input.checked = input.value === chosenQuery().get('range')
     listen('range', input)
   }
 }
 
-/** Lists the chosen site even without requests. */
+/** Fills the list of sites, in which the chosen one is even without requests. */
 export function showSites({ sites, site, siteName }: DashboardData): void {
-  const select = byId('site', HTMLSelectElement)
+  const select = byId<HTMLSelectElement>('site')
   // A list in use must not change.
   if (document.activeElement === select) return
   const isListed = site === null || sites.some(({ siteKey }) => siteKey === site)

@@ -11,7 +11,7 @@ import { ticksFromZero, timeTicks } from './scale.ts'
 export interface LinePlotSpec {
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Their names, at most four. The first has the class c0 of panels.css, with a colour and dashes, the last c3. */
+  /** Names, at most four. The first curve has the class c0 of panels.css, with a colour and dashes, the last c3. */
   readonly curves: readonly string[]
   /** A value with its unit. */
   readonly text: (value: number) => string

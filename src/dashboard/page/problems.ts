@@ -29,7 +29,7 @@ export function problemsOf(data: DashboardData): Problem[] {
   }
   reportService(data, report)
   reportProxy(data, report)
-  reportLoad(data, report)
+  reportHistory(data, report)
   return [...found.filter(({ level }) => level === 'bad'), ...found.filter(({ level }) => level === 'warn')]
 }
 
@@ -108,7 +108,7 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
   return cause + limitWords(endpoint, policy)
 }
 
-function reportLoad(data: DashboardData, { bad, warn }: Report): void {
+function reportHistory(data: DashboardData, { bad, warn }: Report): void {
   const { site, isUnknown, isApart, lastMinute, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
   else if (!isApart)

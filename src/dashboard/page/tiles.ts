@@ -9,14 +9,14 @@ const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: 
 const HOSTS_SHOWN = 8
 
 export function showTiles(data: DashboardData): void {
-  setContent(byId('health', HTMLElement), healthOf(data))
-  setContent(byId('last-minute', HTMLElement), lastMinuteOf(data))
+  setContent(byId('health'), healthOf(data))
+  setContent(byId('last-minute'), lastMinuteOf(data))
 }
 
 /** Called when the service does not answer: its last state may be wrong by now. */
 export function showUnknownHealth(): void {
   const tiles = ['Service', 'Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
-  setContent(byId('health', HTMLElement), tiles)
+  setContent(byId('health'), tiles)
 }
 
 function tile(name: string, value: string, note = '', level?: Level): HTMLElement {
