@@ -14,8 +14,6 @@ import { demoApiKey } from './site.ts'
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** Browsers ask by ETag each time, so changes show at once. */
-const REVALIDATED = 'no-cache'
 
 /** A strict policy, without an exception for the widget. */
 const PAGE_HEADERS: HeaderList = [
@@ -48,9 +46,9 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
   const url = urlOf(listener)
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
-    file('/demo', form, NO_STORE),
-    file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
-    file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
+    file('/demo', form),
+    file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8')),
+    file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8')),
     { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKeys) },
   ]
 }
@@ -92,12 +90,8 @@ function isAdmitted(address: Address): boolean {
   return ++minute.forms <= FORMS_PER_MINUTE
 }
 
-function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {
-  return {
-    path,
-    methods: ['get', 'head'],
-    handle: (exchange, asked) => content(exchange, asked, cacheControl),
-  }
+function file(path: string, content: StaticFile): ContentRoute {
+  return { path, methods: ['get', 'head'], handle: (exchange, asked) => content(exchange, asked, NO_STORE) }
 }
 
 function readStatic(name: string, contentType: string): StaticFile {

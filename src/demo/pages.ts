@@ -64,7 +64,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
   <li>A worker of your browser tries counters until a hash starts with enough zero bits.</li>
   <li>The solution earns a token, good for one use within five minutes: <code>POST /verify</code>.</li>
   <li>The form carries the token to the site&#39;s backend, here <code>demo/submit</code>, which redeems it:
-    <code>POST /verify-token</code>. It never sees more of you than the form, your address and a score.</li>
+    <code>POST /verify-token</code>. The backend never sees more of you than the form, your address and a score.</li>
 </ol>
 
 <h2>In a page of your own</h2>

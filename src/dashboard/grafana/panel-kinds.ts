@@ -1,4 +1,4 @@
-/** Kinds of Grafana's panels: numbers, curves, a heatmap and tables. Options that are missing here have Grafana's default. */
+/** Kinds of Grafana's panels: numbers, curves, a heatmap and tables. What is not set here has Grafana's default. */
 
 export interface PanelKind {
   readonly type: string

@@ -17,7 +17,7 @@ const panels = makePanels(siteKey => {
   void poll()
 })
 
-let polls = 0
+let latestPoll = 0
 
 byId('plots').append(...panels.map(({ element }) => element))
 setText(byId('host'), location.host)
@@ -31,10 +31,10 @@ function pollIfVisible(): void {
 }
 
 async function poll(): Promise<void> {
-  const poll = ++polls
+  const number = ++latestPoll
   const data = await fetchData().catch(() => undefined)
   // A late answer must not replace a newer one.
-  if (poll !== polls) return
+  if (number !== latestPoll) return
   document.body.classList.toggle('stale', data === undefined)
   if (data === undefined) showNoContact()
   else show(data)

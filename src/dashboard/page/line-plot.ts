@@ -35,7 +35,7 @@ export interface TimeFrame {
 /** All lengths are pixels. */
 const HEIGHT = 150
 const TOP = 8
-/** There is room for half a time at the right, and for a label such as "100 MiB" at the left. */
+/** Leaves room for half a time at the right, and for a label such as "500 ms" at the left. */
 const RIGHT = 18
 const LEFT = 56
 const BASE = HEIGHT - 22

@@ -117,18 +117,12 @@ function reportHistory(data: DashboardData, { bad, warn }: Report): void {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     bad(`${count} ran into a fault within the last minute: see the log.`)
   }
-  const crashes = sum(workers.crashes)
-  if (crashes > 0)
-    warn(
-      `A worker or the store process ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`,
-    )
-  const outages = sum(store.outages)
-  if (outages > 0) warn(`Workers lost the store${timesText(outages)}${lastAt(store.outages, times)}.`)
-  const lost = sum(workers.linesLost)
-  if (lost > 0)
-    warn(
-      `Lines of the log were lost${timesText(lost)}${lastAt(workers.linesLost, times)}: a full disk or a stopped reader.`,
-    )
+  const crashed = occurrences(workers.crashes, times)
+  if (crashed !== '') warn(`A worker or the store process ended or hung and was replaced${crashed}.`)
+  const away = occurrences(store.outages, times)
+  if (away !== '') warn(`Workers lost the store${away}.`)
+  const lost = occurrences(workers.linesLost, times)
+  if (lost !== '') warn(`Lines of the log were lost${lost}: a full disk or a stopped reader.`)
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
     warn(`Workers are late by ${milliseconds(lagMs)}: they have more work than they can do.`)
@@ -137,11 +131,10 @@ function reportHistory(data: DashboardData, { bad, warn }: Report): void {
     warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99Ms)}.`)
 }
 
-function timesText(count: number): string {
-  return count === 1 ? '' : `, ${exact(count)} times`
-}
-
-function lastAt(counts: readonly number[], times: readonly number[]): string {
-  const index = counts.findLastIndex(count => count > 0)
-  return index < 0 ? '' : `, last before ${clockSeconds(times[index]!)}`
+/** ", 3 times, last before 14:05:10", or nothing if nothing was counted. */
+function occurrences(counts: readonly number[], times: readonly number[]): string {
+  const total = sum(counts)
+  if (total === 0) return ''
+  const last = counts.findLastIndex(count => count > 0)
+  return `${total === 1 ? '' : `, ${exact(total)} times`}, last before ${clockSeconds(times[last]!)}`
 }

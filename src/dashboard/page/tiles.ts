@@ -6,7 +6,6 @@ import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
 
 const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
-const HOSTS_SHOWN = 8
 
 export function showTiles(data: DashboardData): void {
   setContent(byId('health'), healthOf(data))
@@ -39,7 +38,7 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
     tile('Workers', `${workersRunning} of ${workers}`, replaced, level),
   ]
   if (service.hosts.length > 0) {
-    const hosts = service.hosts.slice(0, HOSTS_SHOWN).map(({ name, version, workers, startedAt }) => {
+    const hosts = service.hosts.map(({ name, version, workers, startedAt }) => {
       return `${name}: ${version}, ${workers} workers, ${upSince(startedAt)}`
     })
     const agree = service.differences.length === 0 ? 'good' : 'bad'
@@ -70,8 +69,6 @@ function lastMinuteOf({ lastMinute }: DashboardData): HTMLElement[] {
   const asked = redeemed + redemptionsRefused
   const all = challenges + verified + redeemed + refused
   return [
-    tile('Challenges', perSecond(challenges)),
-    tile('Verifications', perSecond(verified)),
     tile('Redemptions', perSecond(redeemed), asked > 0 ? `${share(redeemed, asked)} succeed` : ''),
     tile('Passed', share(passed, verified)),
     tile('Refused', share(refused, all), all > 0 ? perSecond(refused) : ''),
