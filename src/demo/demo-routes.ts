@@ -64,7 +64,7 @@ export const DEMO_OFF: ContentRoute = {
   handle: exchange => exchange.answer(OFF),
 }
 
-/** Where this host reaches its listener: by an address, because another service may listen on the other one of `localhost`. */
+/** This host reaches its listener by an address: behind the name `localhost` are two, and another service may have the other. */
 function urlOf({ host, port }: ServiceAddress): string {
   const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
