@@ -70,7 +70,7 @@ const TEXTS = {
 
 type Panel = ReturnType<typeof panel>
 type About = MetricKey | keyof typeof TEXTS
-/** By the names of their curves, in which Grafana replaces {{label}} by the label's value. */
+/** Each is keyed by its curve's name, in which Grafana replaces {{label}} by the label's value. */
 type Queries = Readonly<Record<string, string>>
 
 /**
