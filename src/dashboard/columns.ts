@@ -1,10 +1,10 @@
 /**
- * Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. Counters have
- * the flat names of metrics/table.ts. A histogram's series is such a name without its last word, which is a bucket or `sum`.
+ * Reads columns out of the counters' rings (steps.ts). A column is an array with a number for each step of time, oldest first.
+ * Counters have the flat names of metrics/table.ts. A histogram's series is such a name without its last word, a bucket or `sum`.
  */
 
 import { type FlatName, type MetricKey, metricOf } from '../metrics/table.ts'
-import { type Gaps, type Percentiles, sum, type Tally } from './data.ts'
+import { type Curve, type Percentiles, sum, type Tally } from './data.ts'
 
 export class Columns {
   readonly #rings: ReadonlyMap<string, Uint32Array>
@@ -20,13 +20,13 @@ export class Columns {
   }
 
   /** One counter; zeros if nothing was counted. */
-  counts(flatName: FlatName): number[] {
+  counter(flatName: FlatName): number[] {
     const ring = this.#rings.get(flatName)
     return this.#ringIndexes.map(index => ring?.[index] ?? 0)
   }
 
   /** Adds up all series of a metric, or those whose labels the filter accepts. */
-  summed(metricKey: MetricKey, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
+  sumOf(metricKey: MetricKey, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
     const [all] = this.tallies(metricKey, (...labels) => (filter(...labels) ? 'all' : undefined))
     return all?.counts ?? this.#ringIndexes.map(() => 0)
   }
@@ -51,19 +51,19 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
-  /** A histogram's buckets over all steps. */
-  buckets(series: FlatName): number[] {
-    return this.#bucketCounts(series).map(sum)
+  /** What each bucket of a histogram counted in all steps together. */
+  bucketTotals(series: FlatName): number[] {
+    return this.#buckets(series).map(sum)
   }
 
   /** A histogram's mean in each step. */
-  means(series: FlatName): Gaps {
-    const sums = this.counts(`${series} sum`)
+  means(series: FlatName): Curve {
+    const sums = this.counter(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
   /** The upper bound of the highest bucket with a count. The last bucket has no upper bound, so it counts as the one before. */
-  highestBound(series: FlatName): Gaps {
+  highestBound(series: FlatName): Curve {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
@@ -78,16 +78,16 @@ export class Columns {
 
   /** A quantile over all steps, of a histogram of seconds. */
   quantileMs(series: FlatName, share: number): number | null {
-    return milliseconds(quantile(boundsOf(series), this.buckets(series), share))
+    return milliseconds(quantile(boundsOf(series), this.bucketTotals(series), share))
   }
 
-  #bucketCounts(series: FlatName): number[][] {
-    return [...boundsOf(series), Infinity].map(bound => this.counts(`${series} ${bound}`))
+  #buckets(series: FlatName): number[][] {
+    return [...boundsOf(series), Infinity].map(bound => this.counter(`${series} ${bound}`))
   }
 
-  /** @returns null for steps without a count */
-  #perStep(series: FlatName, figure: (counts: readonly number[], step: number) => number | null): Gaps {
-    const buckets = this.#bucketCounts(series)
+  /** @param figure computes a step's value from its buckets; not called for steps without a count, whose value is null */
+  #perStep(series: FlatName, figure: (counts: readonly number[], step: number) => number | null): Curve {
+    const buckets = this.#buckets(series)
     return this.#ringIndexes.map((_, step) => {
       const counts = buckets.map(bucket => bucket[step]!)
       return counts.some(count => count > 0) ? figure(counts, step) : null
@@ -111,7 +111,7 @@ export function rounded(value: number): number {
 /**
  * Interpolates linearly within a bucket, like Prometheus' histogram_quantile().
  *
- * @param bounds upper bounds, ascending; one more bucket follows
+ * @param bounds upper bounds of the buckets, above 0 and ascending; one more bucket follows
  * @param counts of each bucket, not cumulative
  * @returns in the unit of `bounds`; null if nothing was counted; the last bound if the quantile lies beyond
  */
@@ -123,7 +123,7 @@ export function quantile(bounds: readonly number[], counts: readonly number[], s
   for (const [index, upper] of bounds.entries()) {
     const count = counts[index] ?? 0
     if (count > 0 && below + count >= rank) {
-      const lower = index === 0 ? Math.min(0, upper) : bounds[index - 1]! // the first bucket begins at 0
+      const lower = bounds[index - 1] ?? 0
       return lower + ((upper - lower) * (rank - below)) / count
     }
     below += count

@@ -40,6 +40,7 @@ function stateOf(
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
+  /** The greatest amount of a gauge that each worker has, whatever its sign. */
   const maxOfWorkers = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
@@ -54,11 +55,11 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differencesToOthers,
     backends: [
-      // Junk tokens have a limit of their own, so one that is over it refuses no good token.
+      // Junk tokens have a limit of their own, so junk over it makes no good token refused.
       ...limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
-        return { text, isOver: perMinute > limit && !isJunk }
+        return { text, isOverLimit: perMinute > limit && !isJunk }
       }),
-      ...unbound.map(({ text }) => ({ text, isOver: false })),
+      ...unbound.map(({ text }) => ({ text, isOverLimit: false })),
     ],
     isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,
     clockApartSeconds: maxOfWorkers('clockOffset'),

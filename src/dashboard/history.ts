@@ -5,7 +5,7 @@
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import type { Snapshot } from '../metrics/stats.ts'
-import { keyOf, type MetricKey, metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
+import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
 import { OTHER_SITES, type Range, type ServiceState, sum } from './data.ts'
@@ -19,7 +19,7 @@ const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 /** Viewers can add so many sites to those with numbers of their own (STEP_SITES_MAX). */
 const ASKED_SITES_MAX = 50
-/** Sites with their own curve of requests. */
+/** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
@@ -28,7 +28,6 @@ export type DashboardData = ReturnType<History['view']> & {
   readonly isUnknown: boolean
   readonly service: ServiceState
 }
-export type TrafficColumns = DashboardData['traffic']
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
@@ -41,7 +40,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param askedSites this class keeps the sites that viewers chose last in this set; metrics/totals.ts counts them apart
+   * @param askedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
    */
   constructor(
     startedAtMs: number,
@@ -90,8 +89,7 @@ export class History {
       startedAtMs: this.#startedAtMs,
       site,
       siteName: site === null ? null : (this.#siteName(site) ?? site),
-      /** False if the site's numbers so far are among those of OTHER_SITES. */
-      isApart: !isChosen || ofRange.hasOwnRings(site),
+      isApart: !isChosen || ofRange.isApart(site),
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
@@ -129,8 +127,8 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(ofSite.summed('requests', isRefusedRedemption)),
-      faults: sum(all.summed('faults')),
+      redemptionsRefused: sum(ofSite.sumOf('requests', isRefusedRedemption)),
+      faults: sum(all.sumOf('faults')),
       verifyP99Ms: all.quantileMs('requestSeconds verify', 0.99),
       storeP99Ms: all.quantileMs('storeSeconds', 0.99),
     }
@@ -150,60 +148,51 @@ function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): 
 }
 
 function stepGauges(values: Readonly<Values>): StepGauges {
-  /** A gauge of each worker, or of each process. */
-  const each = (key: MetricKey, end = '') =>
-    Object.entries(values).flatMap(([name, value]) =>
-      keyOf(name) === key && name.endsWith(end) ? [value] : [],
-    )
+  const lags = Object.keys(values)
+    .filter(name => /^lag \S+ p99$/.test(name))
+    .map(name => values[name]!)
   return {
     storeUp: values.storeUp === 1 ? 1 : 0,
-    workers: values.workers ?? 0,
-    lagSeconds: Math.max(0, ...each('lag', 'p99')),
-    residentBytes: sum(each('residentBytes')),
+    lagSeconds: Math.max(0, ...lags),
   }
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
-  const outages = all.counts('storeOutages')
+  const outages = all.counter('storeOutages')
   return {
     callMs: all.percentiles('storeSeconds'),
-    /** Mean operations per call. */
-    batch: all.means('storeBatch'),
     outages,
-    /** 0 if a worker lost the store in this step, or still lacked it at its end. */
+    /** 0 if a worker lost the store in this step, or lacked it at the end. */
     up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
   }
 }
 
 function workersOf(steps: Steps['steps'], all: Columns) {
   return {
-    running: steps.map(({ gauges }) => gauges.workers),
     /** Workers and store processes that ended or hung. */
-    crashes: all.summed('restarts', cause => cause !== 'roll'),
-    rolls: all.counts('restarts roll'),
+    crashes: all.sumOf('restarts', cause => cause !== 'roll'),
     /** p99 of the worst worker. */
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
-    residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
-    faults: all.summed('faults'),
+    faults: all.sumOf('faults'),
     /** Clients that left before the answer. */
-    aborted: all.summed('aborted'),
-    linesLost: all.counts('logLinesLost'),
+    aborted: all.sumOf('aborted'),
+    linesLost: all.counter('logLinesLost'),
   }
 }
 
 function trafficOf(columns: Columns) {
   const count = (what: TrafficCount) =>
-    columns.summed('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
+    columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
     challenges: count('challenges'),
     passed: count('passed'),
     failed: count('failed'),
     redeemed: count('redeemed'),
-    refused: columns.summed('requests', isRefusal),
+    refused: columns.sumOf('requests', isRefusal),
     refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
-    scores: columns.buckets('scores'),
+    scores: columns.bucketTotals('scores'),
   }
 }
 

@@ -1,4 +1,4 @@
-/** What the dashboard calls sites: their names, with the bits by which they are raised. Read while a dashboard is open. */
+/** What the dashboard calls sites: their names, with the bits by which they are raised. Read only while somebody looks. */
 
 import { type CachedRecords, raisedBits } from '../domain/site.ts'
 

@@ -3,12 +3,10 @@
 import { Columns } from './columns.ts'
 import { OTHER_SITES } from './data.ts'
 
-/** The worst value during the step. */
+/** Each is the worst value during the step. */
 export interface StepGauges {
   readonly storeUp: 0 | 1
-  readonly workers: number
   readonly lagSeconds: number
-  readonly residentBytes: number
 }
 
 interface Step {
@@ -63,7 +61,8 @@ export class Steps {
     return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
   }
 
-  hasOwnRings(siteKey: string): boolean {
+  /** False if what the site counted so far may be in the rings of OTHER_SITES. */
+  isApart(siteKey: string): boolean {
     return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
 
@@ -93,7 +92,7 @@ export class Steps {
     }))
   }
 
-  /** Replaces the oldest step, and removes sites that had no requests in any step. */
+  /** Replaces the oldest step, and forgets sites that counted nothing in any step. */
   #begin(step: Step): void {
     const ringIndex = this.#stepsBegun++ % this.#stepsMax
     this.#steps.push(step)
@@ -105,6 +104,7 @@ export class Steps {
     }
   }
 
+  /** @param siteKey empty for the sites that the workers have added up (SITES_MAX in metrics/table.ts) */
   #ringsOf(siteKey: string): Rings {
     const mayOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
     const name = this.#sites.has(siteKey) || mayOwn ? siteKey : OTHER_SITES
@@ -126,8 +126,6 @@ export class Steps {
 function worstOf(one: StepGauges, other: StepGauges): StepGauges {
   return {
     storeUp: one.storeUp === 1 && other.storeUp === 1 ? 1 : 0,
-    workers: Math.min(one.workers, other.workers),
     lagSeconds: Math.max(one.lagSeconds, other.lagSeconds),
-    residentBytes: Math.max(one.residentBytes, other.residentBytes),
   }
 }

@@ -1,4 +1,4 @@
-/** The demo page and its backend: an example for integrators, which uses only the public interface. */
+/** The demo's routes: its pages and files, and the form's target, which takes the form and has backend.ts judge it. */
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
@@ -10,12 +10,10 @@ import { decide, type FormDecision, readForm, redeem, refusedForm } from './back
 import { FORM_PAGE, resultPage } from './pages.ts'
 import { demoApiKey } from './site.ts'
 
-/** Fits 1,000 characters, urlencoded in at most nine bytes each. */
+/** Fits a message of 1,000 characters, the most that pages.ts allows, urlencoded in at most nine bytes each. */
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** Browsers ask by ETag each time, so changes show at once. */
-const REVALIDATED = 'no-cache'
 
 /** A strict policy, without an exception for the widget. */
 const PAGE_HEADERS: HeaderList = [
@@ -48,23 +46,25 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
   const url = urlOf(listener)
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
-    file('/demo', form, NO_STORE),
-    file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
-    file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
+    file('/demo', form),
+    file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8')),
+    file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8')),
     { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKeys) },
   ]
 }
 
-const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
-const offReply = refusalReply(PLAIN_STYLE, { reason: 'not-found', detail: OFF })
+const OFF = refusalReply(PLAIN_STYLE, {
+  reason: 'not-found',
+  detail: 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.',
+})
 
 export const DEMO_OFF: ContentRoute = {
   path: '/demo',
   methods: ['get', 'head', 'post'],
-  handle: exchange => exchange.answer(offReply),
+  handle: exchange => exchange.answer(OFF),
 }
 
-/** The name `localhost` would be ambiguous: on its other loopback address another service may listen. */
+/** This host reaches its listener by an address: behind the name `localhost` are two, and another service may have the other. */
 function urlOf({ host, port }: ServiceAddress): string {
   const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
@@ -72,6 +72,8 @@ function urlOf({ host, port }: ServiceAddress): string {
 
 /** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
+/** One IPv6 visitor can have a whole /64. */
+const V6_PREFIX_BITS = 64
 const MINUTE_MS = 60_000
 /** Bounds the memory: beyond so many visitors, all are counted anew. */
 const VISITORS_MAX = 10_000
@@ -79,7 +81,7 @@ const minutes = new Map<string, { readonly sinceMs: number; forms: number }>()
 
 /** Limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function isAdmitted(address: Address): boolean {
-  const key = visitorKey(address, 64)
+  const key = visitorKey(address, V6_PREFIX_BITS)
   const nowMs = performance.now()
   let minute = minutes.get(key)
   if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
@@ -88,12 +90,8 @@ function isAdmitted(address: Address): boolean {
   return ++minute.forms <= FORMS_PER_MINUTE
 }
 
-function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {
-  return {
-    path,
-    methods: ['get', 'head'],
-    handle: (exchange, asked) => content(exchange, asked, cacheControl),
-  }
+function file(path: string, content: StaticFile): ContentRoute {
+  return { path, methods: ['get', 'head'], handle: (exchange, asked) => content(exchange, asked, NO_STORE) }
 }
 
 function readStatic(name: string, contentType: string): StaticFile {
@@ -116,6 +114,7 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
     if (form.token === '') return refuse(400, 'no-token', NO_TOKEN)
     if (address === undefined || !isAdmitted(address))
       return refuse(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.')
+    // `redeem` never rejects, and `guard` takes what `decide` may throw.
     redeem(url, apiKeys[form.puzzle], { token: form.token, expectedIp: formatAddress(address) }).then(
       exchange.guard(redemption => answer(decide(form, redemption))),
     )

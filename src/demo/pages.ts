@@ -52,7 +52,6 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
       HashWX: new functions each time, which gain little from a graphics card <output></output></label>
   </fieldset>
   <pow-gate site-key="${demoSiteKey('sha256')}"></pow-gate>
-  <input type="hidden" id="solve-ms" name="solve-ms">
   <noscript><p class="note">Without JavaScript nothing is solved: the form is sent without a token, and refused.</p></noscript>
   <button type="submit">Send</button>
 </form>
@@ -65,27 +64,19 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
   <li>A worker of your browser tries counters until a hash starts with enough zero bits.</li>
   <li>The solution earns a token, good for one use within five minutes: <code>POST /verify</code>.</li>
   <li>The form carries the token to the site&#39;s backend, here <code>demo/submit</code>, which redeems it:
-    <code>POST /verify-token</code>. It never sees more of you than the form, your address and a score.</li>
+    <code>POST /verify-token</code>. The backend never sees more of you than the form, your address and a score.</li>
 </ol>
 
 <h2>In a page of your own</h2>
-<pre tabindex="0"><code>&lt;script src=&quot;https://captcha.example.com/widget.js&quot; async&gt;&lt;/script&gt;
-
-&lt;form method=&quot;post&quot;&gt;
-  &lt;pow-gate site-key=&quot;site_...&quot;&gt;&lt;/pow-gate&gt;
-  &lt;button&gt;Send&lt;/button&gt;
-&lt;/form&gt;</code></pre>
-<p>The token arrives as the form field <code>powgate-token</code>. <code>powgate site create</code> makes the keys, and
-<code>powgate widget</code> prints this with your own address. For scripts: the widget&#39;s
-<a href="widget/powgate.d.ts">types</a>.</p>
+<p><code>powgate site create</code> makes the keys, and <code>powgate widget</code> prints the two lines of HTML. The token
+arrives as the form field <code>powgate-token</code>. For scripts: the widget&#39;s <a href="widget/powgate.d.ts">types</a>.</p>
 <p class="note">This page&#39;s own site lets everybody through, so that you can see any score. The page is served on a
 first start, and with <code>POWGATE_DEMO=on</code>.</p>`,
 )
 
 /** The answer to a form; demo.js takes only its section. */
 export function resultPage(outcome: FormDecision): string {
-  const { accepted, title, text, code, facts, answer } = outcome
-  const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
+  const { accepted, title, text, code, answer } = outcome
   return page(
     `powgate: ${escaped(title.toLowerCase())}`,
     '../',
@@ -93,7 +84,7 @@ export function resultPage(outcome: FormDecision): string {
     `<section class="result ${accepted ? 'accepted' : 'refused'}">
 <h2>${escaped(title)}</h2>
 <p>${escaped(text)}${code === null ? '' : ` <code>${escaped(code)}</code>`}</p>
-${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${answer === undefined ? '' : answerHtml(answer)}</section>
+${answer === undefined ? '' : answerHtml(answer)}</section>
 <p><a href="../demo">Back to the form</a></p>`,
   )
 }
@@ -103,15 +94,6 @@ function answerHtml(answer: unknown): string {
   return `<h3>What /verify-token answered</h3>\n<pre tabindex="0"><code>${escaped(json)}</code></pre>\n`
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-/** Escapes attribute values as well. */
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
+  return text.replace(/[&<>"']/g, character => `&#${character.charCodeAt(0)};`)
 }

@@ -6,19 +6,20 @@
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import { apiKeyRecord, DEMO_SITE_KEY, newApiKey, type SiteRecord } from '../domain/site.ts'
+import { apiKeyRecord, DEMO_KEY_PREFIX, newApiKey, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const SITES = {
-  sha256: { siteKey: `${DEMO_SITE_KEY}0`, name: 'demo page', keyInfo: 'demo page API key' },
-  hashwx: { siteKey: `${DEMO_SITE_KEY}1`, name: 'demo page, HashWX', keyInfo: 'demo page API key, HashWX' },
+  sha256: { siteKey: `${DEMO_KEY_PREFIX}0`, name: 'demo page', keyInfo: 'demo page API key' },
+  hashwx: { siteKey: `${DEMO_KEY_PREFIX}1`, name: 'demo page, HashWX', keyInfo: 'demo page API key, HashWX' },
 } satisfies Record<PuzzleName, { siteKey: string; name: string; keyInfo: string }>
 
 export const demoSiteKey = (puzzle: PuzzleName) => SITES[puzzle].siteKey
 export const DEMO_SITE_KEYS: ReadonlySet<string> = new Set(PUZZLES.map(demoSiteKey))
 
+/** `newApiKey` takes 32 for the secret, and makes 8 characters of the others, of which it skips one of 32. */
 const KEY_MATERIAL_BYTES = 128
 
 /** Reveals nothing about the master secret (RFC 5869). */
@@ -57,6 +58,6 @@ async function prepareSite(
   const missing: RecordChange[] = []
   if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
   if ((await store.readSite(siteKey)) === undefined) missing.push({ site, expected: undefined })
-  // Another host may have been faster.
+  // `commit` returns false if another host was faster, which has then made the same records.
   if (missing.length > 0) await store.commit(missing, author)
 }

@@ -79,7 +79,7 @@ export interface Site {
  * The keys of the demo page's own sites start like this. They are the same at every service, so unless a site lists origins, only
  * the service's own pages may use it.
  */
-export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
+export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
@@ -116,7 +116,8 @@ export function siteRefusal(
 ): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
-  if (siteKey.startsWith(DEMO_SITE_KEY) && isFromForeignPage && origins.length === 0) return 'origin-refused'
+  if (siteKey.startsWith(DEMO_KEY_PREFIX) && isFromForeignPage && origins.length === 0)
+    return 'origin-refused'
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'

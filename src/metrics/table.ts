@@ -206,7 +206,6 @@ export const METRICS = {
     'powgate_store_batch_operations',
     'Operations that went to the store in one call.',
     [1, 2, 4, 8, 16, 32, 64, 128],
-    { history: true },
   ),
   workers: gauge('powgate_workers', 'Worker processes that run and have reported.'),
   restarts: counter(

@@ -98,6 +98,7 @@ test('every query of the dashboard names metrics and labels that exist, of the c
     const found = check(expr)
     assert.ok(found.length > 0, expr)
     assert.equal(expr.split('{instance=~"$instance"').length - 1, found.length, `not of $instance: ${expr}`)
+    assert.doesNotMatch(expr, /process[=!]/, 'the store process is a process too')
     const groups = groupsOf(expr)
     const labels = groups.length > 0 ? groups : found[0]!.labels
     for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))

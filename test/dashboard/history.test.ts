@@ -57,8 +57,6 @@ describe('steps', () => {
         'lag 0 p99': 0.001,
         'lag 1 p99': index === 2 ? 0.5 : 0,
         'lag 1 max': 9,
-        'residentBytes worker-0': 100,
-        'residentBytes worker-1': 10 * index,
       })
       history.add(timeOf(index + 1), snapshot)
       return history.view('24h', null)
@@ -68,7 +66,6 @@ describe('steps', () => {
     assert.deepEqual(views[13]!.traffic.challenges, [12, 2])
     assert.deepEqual(views[13]!.store.up, [0, 1])
     assert.deepEqual(views[13]!.workers.lagMs, [500, 1])
-    assert.deepEqual(views[13]!.workers.residentBytes, [210, 230])
   })
 
   test('the store counts as away in a step in which a worker lost it, even if it is back before the end', () => {
@@ -169,22 +166,21 @@ describe('the whole service', () => {
         ...Object.fromEntries(requests),
         ...{ 'limited challenge address': 3, 'limited verify address-site': 1 },
         ...{ 'faults verify': 1, 'faults other': 1, 'aborted verify': 2 },
-        ...{ 'storeBatch 1': 4, 'storeBatch sum': 10, 'scores 0.09': 2, 'scores 0.79': 6 },
+        ...{ 'scores 0.09': 2, 'scores 0.79': 6 },
         ...{ 'difficulty sha256 18': 6, 'difficulty sha256 20': 3, 'difficulty sha256 sum': 168 },
         ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
-        ...{ workers: 3, 'restarts crash': 1, 'restarts hang': 1, 'restarts roll': 2 },
+        ...{ 'restarts crash': 1, 'restarts hang': 1, 'restarts roll': 2 },
       }),
     )
-    const { traffic, limits, workers, store, lastMinute } = history.view('30m', null)
+    const { traffic, limits, workers, lastMinute } = history.view('30m', null)
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
     assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 18])
     const totals = (tallies: typeof limits) => tallies.map(({ name, total }) => `${name} ${total}`)
     const told = 'not-found 7, site-unknown 4, rate-limited 4, token-used 2, token-expired 1'
     assert.equal(totals(refusals).join(', '), told)
     assert.deepEqual(totals(limits), ['challenge address 3', 'verify address-site 1'])
-    const { running, crashes, rolls, faults, aborted } = workers
-    assert.deepEqual([running, crashes, rolls, faults, aborted].flat(), [3, 2, 2, 2, 2])
-    assert.deepEqual(store.batch, [2.5])
+    const { crashes, faults, aborted } = workers
+    assert.deepEqual([crashes, faults, aborted].flat(), [2, 2, 2])
     assert.deepEqual(totals(traffic.failureReasons), ['swiftShader 6', 'webdriver 2'])
     assert.deepEqual(traffic.difficulty.sha256, { mean: [18.67], max: [20] })
     assert.deepEqual(traffic.scores, [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0])

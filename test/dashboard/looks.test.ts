@@ -41,7 +41,7 @@ const day = await serveHistory(sampleDay(Date.now()))
 function singleStep(): History {
   const history = new History(Date.now() - ADD_MS, () => undefined)
   const values = {
-    ...{ workers: 2, storeUp: 1, 'reasons webdriver': 1, 'requestSeconds verify 0.0003': 4 },
+    ...{ storeUp: 1, 'reasons webdriver': 1, 'requestSeconds verify 0.0003': 4 },
     ...{ 'requests challenge 200 ok': 5, 'requests verify 200 ok': 3, 'requests verify 200 failed': 1 },
     ...{ 'difficulty sha256 18': 5, 'difficulty sha256 sum': 90, 'scores Infinity': 3, 'scores 0.39': 1 },
   }

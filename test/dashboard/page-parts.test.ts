@@ -5,16 +5,8 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { ServiceState } from '../../src/dashboard/data.ts'
 import { ADD_MS, type DashboardData, History } from '../../src/dashboard/history.ts'
-import {
-  duration,
-  exact,
-  mebibytes,
-  milliseconds,
-  percent,
-  rate,
-  short,
-} from '../../src/dashboard/page/format.ts'
-import { contactProblem, limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
+import { duration, exact, milliseconds, percent, rate, short } from '../../src/dashboard/page/format.ts'
+import { limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
 import { SiteNames, type SiteRecords } from '../../src/dashboard/site-names.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -29,7 +21,6 @@ describe('numbers', () => {
       [rate, { 0: '0', 0.004: '<0.01', 0.0167: '0.017', 12.34: '12.3' }],
       [percent, { 0: '0 %', 1: '100 %', 0.9999: '>99.9 %', 0.0001: '<0.1 %', 0.973: '97.3 %' }],
       [milliseconds, { 0.214: '0.21 ms', 3.4: '3.4 ms', 119.7: '120 ms', 1234: '1.2 s' }],
-      [mebibytes, { 96.4: '96 MiB', 2048: '2 GiB' }],
       [duration, { 5: '5 s', 200: '3 min', 7500: '2 h 5 min', 273600: '3 d 4 h' }],
     ]
     for (const [format, texts] of rows)
@@ -121,8 +112,8 @@ describe('problems', () => {
       [
         {
           backends: [
-            { text: 'one backend', isOver: false },
-            { text: 'another', isOver: true },
+            { text: 'one backend', isOverLimit: false },
+            { text: 'another', isOverLimit: true },
           ],
         },
         [/^bad another\.$/, /^warn one backend\.$/],
@@ -169,14 +160,6 @@ describe('problems', () => {
     }
     assert.match(limitText('siteverify', 'api-key', ofProxy), /^The limit is per API key/)
     assert.equal(limitText('later', 'address', WELL), '')
-  })
-
-  test('silence is told at once when a call fails, otherwise when numbers are old', () => {
-    assert.equal(contactProblem(undefined, false, 0), undefined)
-    assert.match(contactProblem(undefined, true, 0)!.text, /does not answer/)
-    assert.equal(contactProblem(1000, false, 20_000), undefined)
-    assert.match(contactProblem(1000, true, 20_000)!.text, /These numbers are from \d\d:\d\d:01\.$/)
-    assert.match(contactProblem(1000, false, 60_000)!.text, /does not answer/)
   })
 })
 

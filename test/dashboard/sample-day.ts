@@ -34,10 +34,10 @@ export function sampleDay(endMs: number): History {
     }
     for (const endpoint of words('challenge verify verify-token siteverify'))
       add(all, { [`requestSeconds ${endpoint} 0.0005`]: visits, [`requestSeconds ${endpoint} 0.005`]: 20 })
-    add(all, { 'storeSeconds 0.0005': 9, 'storeBatch 4': 10, 'storeBatch sum': 40 })
+    add(all, { 'storeSeconds 0.0005': 9 })
     add(all, { 'limited challenge address': 5, 'restarts crash': minutesLeft === 19 ? 1 : 0 })
     const storeUp = minutesLeft < 20 && minutesLeft > 18 ? 0 : 1
-    const gauges = { workers: 2, storeUp, 'residentBytes worker-0': 2e8, 'lag 0 p99': 0.004 }
+    const gauges = { storeUp, 'lag 0 p99': 0.004 }
     const snapshot = { values: { ...all, ...gauges }, sites: structuredClone(sites) }
     for (let addMs = at - stepOf(at) + ADD_MS; addMs <= at; addMs += ADD_MS) history.add(addMs, snapshot)
   }

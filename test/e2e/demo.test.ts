@@ -27,15 +27,13 @@ function submit(service: TestService, fields: Record<string, string> | string, o
 
 /** What a result page shows. */
 function shown({ text }: Answer) {
-  const unescaped = (html = '') => html.replaceAll('&quot;', '"').replaceAll('&#39;', "'")
+  const unescaped = (html: string) =>
+    html.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
   const [, look] = /<section class="result (\w+)">/.exec(text)!
   const [, redeemed] = /<pre[^>]*><code>([^<]*)/.exec(text) ?? []
   return {
     accepted: look === 'accepted',
     code: /<p>[^<]*<code>([^<]*)/.exec(text)?.[1],
-    facts: Object.fromEntries(
-      [...text.matchAll(/<dt>(.*)<\/dt><dd>(.*)<\/dd>/g)].map(([, name, value]) => [name, unescaped(value)]),
-    ),
     answer: redeemed === undefined ? undefined : JSON.parse(unescaped(redeemed)),
   }
 }
@@ -88,18 +86,15 @@ for (const kind of STORE_KINDS) {
     test('a form with a token shows what /verify-token answers; the same form again shows token-used', async () => {
       const from = freshAddress()
       const token = await client.token(DEMO_SITE_KEY, { from })
-      const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token, 'solve-ms': '123' }
+      const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token }
       const page = await submit(service, fields, { from })
       assertPage(page, 200)
       assert.ok(page.text.includes('Thank you, Ada.'))
-      const { accepted, code, answer, facts } = shown(page)
+      const { accepted, code, answer } = shown(page)
       assert.deepEqual([accepted, code], [true, undefined])
       assert.deepEqual([answer.success, answer.score, answer.ip], [true, 1, from])
       assert.ok(Math.abs(answer.solvedAt - Date.now()) < 60_000)
-      assert.ok(Number.parseFloat(facts['Redeeming the token took']) > 0)
-      assert.equal(facts['At the usual threshold of 0.5'], 'would pass')
-      assert.equal(facts['Solved from'], from)
-      assert.equal(facts['Solving took (measured by the page)'], '123 ms')
+      assert.match(page.text, /<h2>Accepted<.*\n.*Your score is 1, from 0 .* most sites ask for 0\.5\./)
 
       assert.equal(shown(await submit(service, fields, { from })).code, 'token-used')
     })
@@ -122,9 +117,10 @@ for (const kind of STORE_KINDS) {
       const solution = await client.solved(DEMO_SITE_KEY, { from }, { environment })
       const { token, passed } = (await client.verify(DEMO_SITE_KEY, solution, { from })).json
       assert.equal(passed, true)
-      const { accepted, answer, facts } = shown(await submit(service, { 'powgate-token': token }, { from }))
+      const page = await submit(service, { 'powgate-token': token }, { from })
+      const { accepted, answer } = shown(page)
       assert.ok(accepted && answer.score < 0.5)
-      assert.equal(facts['At the usual threshold of 0.5'], 'would not pass')
+      assert.match(page.text, /<h2>Accepted here, refused by most sites</)
     })
   })
 }
@@ -185,8 +181,7 @@ describe('a first start', () => {
     const fields = { name: `<script>"'&`, message: '<b>', 'powgate-token': token }
     const accepted = await submit(service, fields, { from })
     assertPage(accepted, 200)
-    assert.ok(accepted.text.includes('Thank you, &lt;script&gt;&quot;&#39;&amp;.'))
-    assert.match(accepted.text, /<dt>Solved from<\/dt><dd>127\./)
+    assert.ok(accepted.text.includes('Thank you, &#60;script&#62;&#34;&#39;&#38;.'))
     assert.ok(accepted.text.includes('href="../demo/demo.css"') && accepted.text.includes('href="../demo"'))
   })
 
@@ -206,8 +201,6 @@ describe('a first start', () => {
       assertPage(answer, status)
       assert.deepEqual([shown(answer).accepted, shown(answer).code], [false, code], body.slice(0, 40))
     }
-    const odd = await submit(service, 'powgate-token=abc&solve-ms=1e999&name=%20')
-    assert.doesNotMatch(odd.text, /measured by the page/)
   })
 
   test('a visitor who floods the demo is refused there, before anything is redeemed', async () => {

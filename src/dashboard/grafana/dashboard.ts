@@ -5,22 +5,9 @@
 
 import type { EndpointName } from '../../domain/endpoint.ts'
 import { METRICS, type MetricKey } from '../../metrics/table.ts'
-import {
-  BARS,
-  HEATMAP,
-  lines,
-  ORANGE_FROM_1,
-  type PanelKind,
-  RED_AT_0,
-  STACKED,
-  stat,
-  TABLE,
-  UP_OR_AWAY,
-  unitOf,
-} from './panel-kinds.ts'
+import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_AWAY } from './panel-kinds.ts'
 
 const INTERVAL = '[$__rate_interval]'
-const RANGE = '[$__range]'
 
 /** Selects the metric's series of the chosen hosts. */
 function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_count' = ''): string {
@@ -30,11 +17,7 @@ function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
 const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
 const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${seriesOf(key, where)}${INTERVAL})`, by)
-const increase = (key: MetricKey, where = '', by = '', range = INTERVAL) =>
-  sum(`increase(${seriesOf(key, where)}${range})`, by)
-/** The increase within the range, the largest first, without what did not occur. */
-const ranked = (key: MetricKey, where: string, by: string) =>
-  `sort_desc(${increase(key, where, by, RANGE)} > 0)`
+const increase = (key: MetricKey, by: string) => sum(`increase(${seriesOf(key)}${INTERVAL})`, by)
 
 function mean(key: MetricKey, by = ''): string {
   const [total, count] = (['_sum', '_count'] as const).map(
@@ -55,11 +38,11 @@ const percentiles = (key: MetricKey, where = '') => ({
 
 const REFUSED = 'outcome!~"ok|failed"'
 const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
-const WHERE_NOT_STORE = 'process=~"primary|worker-.*"'
 const PER_SECOND = lines('reqps')
 const COUNT_LINES = lines('short')
 const SECONDS = lines('s')
 const BYTES = lines('bytes')
+const SHARE = lines('percentunit')
 const UP_TO_1 = { max: 1 }
 
 const challenges = rate('requests', 'endpoint="challenge",status="200"')
@@ -70,7 +53,6 @@ const redeemed = rate('requests', `${WHERE_BACKEND},status="200",outcome="ok"`)
 
 /** Descriptions of panels for which a metric's help says too little. */
 const TEXTS = {
-  endedOrHung: "Within the dashboard's range; rolling restarts are not counted.",
   redeemedShare: 'Share of the calls of backends that redeemed a token.',
   bits: 'Bits of issued challenges; each one doubles the work. Of a hundred challenges, one costs p99 or more.',
   scoreAndTime:
@@ -88,12 +70,12 @@ const TEXTS = {
 
 type Panel = ReturnType<typeof panel>
 type About = MetricKey | keyof typeof TEXTS
-type Queries = Readonly<Record<string, string | { readonly expr: string; readonly unit: string }>>
+/** Each is keyed by its curve's name, in which Grafana replaces {{label}} by the label's value. */
+type Queries = Readonly<Record<string, string>>
 
 /**
  * @param id must never change, because links to panels have it
  * @param about the text that describes the panel, or the metric whose help does
- * @param queries by the names of their curves, in which Grafana replaces {{label}} by the label's value; a unit overrides the kind's
  */
 function panel(id: number, title: string, about: About, kind: PanelKind, queries: Queries) {
   return { id, title, about, kind, queries }
@@ -102,16 +84,10 @@ function panel(id: number, title: string, about: About, kind: PanelKind, queries
 const HEALTH = [
   panel(2, 'Store', 'storeUp', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
   panel(3, 'Workers', 'workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
-  panel(4, 'Workers ended or hung', 'endedOrHung', stat('short', ORANGE_FROM_1, 'none'), {
-    'Workers ended or hung': increase('restarts', 'cause!="roll"', '', RANGE),
-  }),
   panel(5, 'Challenges', 'requests', stat('reqps'), { Challenges: challenges }),
   panel(6, 'Verifications', 'requests', stat('reqps'), { Verifications: verified }),
   panel(7, 'Redemptions', 'requests', stat('reqps'), { Redemptions: redeemed }),
   panel(8, 'Passed', 'requests', stat('percentunit', { decimals: 1 }), { Passed: `${passed} / ${verified}` }),
-  panel(9, '/verify p99', 'requestSeconds', stat('s'), {
-    '/verify p99': quantile(0.99, 'requestSeconds', 'endpoint="verify"'),
-  }),
 ]
 
 const TRAFFIC = [
@@ -128,26 +104,24 @@ const TRAFFIC = [
   }),
 ]
 
-const REFUSALS = [
-  panel(14, 'Refused by reason', 'requests', STACKED, {
-    '{{outcome}}': rate('requests', REFUSED, 'outcome'),
+const REASONS = [
+  panel(16, 'Why requests were refused', 'requests', STACKED, {
+    '{{endpoint}}: {{outcome}}': rate('requests', REFUSED, 'endpoint, outcome'),
   }),
-  panel(15, 'Refused by endpoint and status', 'requests', STACKED, {
-    '{{endpoint}} {{status}}': rate('requests', REFUSED, 'endpoint, status'),
+  panel(17, 'Why verifications failed or lost score', 'reasons', PER_SECOND, {
+    '{{reason}}': rate('reasons', '', 'reason'),
   }),
 ]
 
-const REASONS = [
-  panel(16, 'Why requests were refused', 'requests', BARS, {
-    '{{outcome}}': ranked('requests', REFUSED, 'outcome'),
-  }),
-  panel(17, 'Why verifications failed or lost score', 'reasons', BARS, {
-    '{{reason}}': ranked('reasons', '', 'reason'),
-  }),
+const LIMITS = [
   panel(18, 'Limits hit', 'limited', PER_SECOND, {
     '/{{endpoint}} per {{policy}}': rate('limited', '', 'endpoint, policy'),
-    'redemption limit in use, {{instance}}': { expr: maxPerHost('redeemLimitUsed'), unit: 'percentunit' },
-    'proxy not trusted, {{instance}}': { expr: maxPerHost('proxyUntrusted'), unit: 'short' },
+  }),
+  panel(61, 'Redemption limit in use', 'redeemLimitUsed', SHARE, {
+    '{{instance}}': maxPerHost('redeemLimitUsed'),
+  }),
+  panel(62, 'Proxy not trusted', 'proxyUntrusted', COUNT_LINES, {
+    '{{instance}}': maxPerHost('proxyUntrusted'),
   }),
 ]
 
@@ -182,8 +156,8 @@ const STORE = [
   panel(30, 'Times that a worker lost the store', 'timesLost', COUNT_LINES, {
     'up {{instance}}': `min by (instance) (${seriesOf('storeUp')})`,
     'workers without it, {{cause}}': sum(seriesOf('storeDown'), 'cause'),
-    'lost {{instance}}': increase('storeOutages', '', 'instance'),
-    'new epochs {{instance}}': increase('storeEpochs', '', 'instance'),
+    'lost {{instance}}': increase('storeOutages', 'instance'),
+    'new epochs {{instance}}': increase('storeEpochs', 'instance'),
   }),
   panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', COUNT_LINES, {
     'lost, {{instance}}': seriesOf('sitesLost'),
@@ -198,10 +172,10 @@ const LOAD = [
     '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"'),
   }),
   panel(33, 'Resident memory', 'residentBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('residentBytes', WHERE_NOT_STORE),
+    '{{instance}} {{process}}': seriesOf('residentBytes'),
   }),
   panel(34, 'JavaScript heap in use', 'heapBytes', BYTES, {
-    '{{instance}} {{process}}': seriesOf('heapBytes', WHERE_NOT_STORE),
+    '{{instance}} {{process}}': seriesOf('heapBytes'),
   }),
 ]
 
@@ -213,9 +187,9 @@ const FAULTS = [
     faults: rate('faults'),
     'clients gone': rate('aborted'),
   }),
-  panel(37, 'Workers replaced', 'restarts', COUNT_LINES, { '{{cause}}': increase('restarts', '', 'cause') }),
+  panel(37, 'Workers replaced', 'restarts', COUNT_LINES, { '{{cause}}': increase('restarts', 'cause') }),
   panel(60, 'Log lines lost', 'logLinesLost', COUNT_LINES, {
-    '{{instance}}': increase('logLinesLost', '', 'instance'),
+    '{{instance}}': increase('logLinesLost', 'instance'),
   }),
 ]
 
@@ -227,8 +201,8 @@ const CONNECTIONS = [
   panel(41, 'Connections refused', 'connectionsRefused', PER_SECOND, {
     '{{instance}}': rate('connectionsRefused', '', 'instance'),
   }),
-  panel(43, 'Open files', 'openFiles', lines('percentunit'), {
-    '{{instance}} {{process}}': `${seriesOf('openFiles', WHERE_NOT_STORE)} / ${seriesOf('openFilesMax', WHERE_NOT_STORE)}`,
+  panel(43, 'Open files', 'openFiles', SHARE, {
+    '{{instance}} {{process}}': `${seriesOf('openFiles')} / ${seriesOf('openFilesMax')}`,
   }),
 ]
 
@@ -253,7 +227,7 @@ const BUILDS = [
 const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
   [1000, 'Health', [4, HEALTH]],
   [1001, 'Traffic', [8, TRAFFIC]],
-  [1002, 'Refusals and failures', [8, REFUSALS], [8, REASONS]],
+  [1002, 'Refusals and failures', [8, REASONS], [8, LIMITS]],
   [1003, 'Difficulty and scores', [8, SCORES]],
   [1004, 'Latency', [8, LATENCY]],
   [1005, 'Store', [8, STORE]],
@@ -280,17 +254,13 @@ function sectionsJson(): object[] {
 }
 
 function panelJson({ id, title, about, kind, queries }: Panel, gridPos: object): object {
-  const { target, fieldConfig, ...rest } = kind
-  const overrides: object[] = [...fieldConfig.overrides]
-  const targets = Object.entries(queries).map(([legendFormat, query], index) => {
+  const { target, ...rest } = kind
+  const targets = Object.entries(queries).map(([legendFormat, expr], index) => {
     const refId = String.fromCharCode(65 + index) // A, B, C ...
-    const { expr, unit } = typeof query === 'string' ? { expr: query, unit: undefined } : query
-    if (unit !== undefined) overrides.push(unitOf(refId, unit))
     return { refId, datasource: DATA_SOURCE, expr, legendFormat, range: true, instant: false, ...target }
   })
   const description = about in TEXTS ? TEXTS[about as keyof typeof TEXTS] : METRICS[about as MetricKey].help
-  const config = { ...fieldConfig, overrides }
-  return { id, title, description, datasource: DATA_SOURCE, ...rest, fieldConfig: config, targets, gridPos }
+  return { id, title, description, datasource: DATA_SOURCE, ...rest, targets, gridPos }
 }
 
 const INSTANCES = `label_values(${METRICS.workers.name}, instance)`

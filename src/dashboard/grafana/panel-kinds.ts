@@ -1,4 +1,4 @@
-/** Kinds of Grafana's panels: numbers, curves, bars, a heatmap and tables. Options that are missing here have Grafana's default. */
+/** Kinds of Grafana's panels: numbers, curves, a heatmap and tables. What is not set here has Grafana's default. */
 
 export interface PanelKind {
   readonly type: string
@@ -16,7 +16,6 @@ function steps(...colors: [color: string, from: number | null][]) {
 }
 
 export const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
-export const ORANGE_FROM_1 = { thresholds: steps(['green', null], ['orange', 1]), decimals: 0 }
 export const UP_OR_AWAY = {
   ...RED_AT_0,
   mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
@@ -26,11 +25,6 @@ export function stat(unit: string, defaults: object = {}, graphMode = 'area'): P
   const plain = { unit, thresholds: steps(['text', null]), color: { mode: 'thresholds' }, noValue: '–' }
   const fieldConfig = { defaults: { ...plain, ...defaults }, overrides: [] }
   return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
-}
-
-/** The unit of one query, by its letter. */
-export function unitOf(refId: string, unit: string): object {
-  return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'unit', value: unit }] }
 }
 
 export function lines(unit: string, defaults: object = {}): PanelKind {
@@ -47,15 +41,6 @@ export function lines(unit: string, defaults: object = {}): PanelKind {
 
 const STACKING = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
 export const STACKED = lines('reqps', { custom: STACKING })
-
-const BLUE = { color: { mode: 'fixed', fixedColor: 'blue' }, thresholds: steps(['blue', null]) }
-
-export const BARS: PanelKind = {
-  type: 'bargauge',
-  fieldConfig: { defaults: { unit: 'short', min: 0, decimals: 0, ...BLUE }, overrides: [] },
-  options: { displayMode: 'basic', orientation: 'horizontal', namePlacement: 'left', maxVizHeight: 40 },
-  target: INSTANT,
-}
 
 export const HEATMAP: PanelKind = {
   type: 'heatmap',

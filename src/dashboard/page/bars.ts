@@ -1,4 +1,4 @@
-/** A list whose rows have a title, a count, a bar, a text, and small columns that show when it was counted. */
+/** A list whose rows have a title, a count, a bar, a text, and small columns for the counts in each step. */
 
 import { h, setText, svg } from './dom.ts'
 import { exact } from './format.ts'
@@ -16,8 +16,6 @@ export interface BarRow {
   readonly counts: readonly number[]
 }
 
-/** All eleven scores fit. In longer lists, the rarest rows are folded. */
-const ROWS_SHOWN = 11
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
@@ -26,9 +24,6 @@ export class BarList {
   readonly #choose: ((key: string) => void) | undefined
   readonly #empty: HTMLElement
   readonly #list = h('ol', { class: 'bars' })
-  readonly #rest = h('ol', { class: 'bars' })
-  readonly #restSummary = h('summary')
-  readonly #restDetails = h('details', { hidden: true }, this.#restSummary, this.#rest)
   readonly #rows = new Map<string, ReturnType<typeof makeRow>>()
 
   /**
@@ -38,7 +33,7 @@ export class BarList {
   constructor(empty: string, choose?: (key: string) => void) {
     this.#choose = choose
     this.#empty = h('p', { class: 'empty' }, empty)
-    this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
+    this.element = h('div', {}, this.#empty, this.#list)
   }
 
   update(rows: readonly BarRow[], frame: TimeFrame): void {
@@ -57,10 +52,7 @@ export class BarList {
       return row.element
     })
     this.#empty.hidden = rows.length > 0
-    setRows(this.#list, elements.slice(0, ROWS_SHOWN))
-    setRows(this.#rest, elements.slice(ROWS_SHOWN))
-    this.#restDetails.hidden = rows.length <= ROWS_SHOWN
-    setText(this.#restSummary, `${rows.length - ROWS_SHOWN} more`)
+    setRows(this.#list, elements)
   }
 }
 

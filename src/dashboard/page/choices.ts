@@ -1,11 +1,9 @@
-/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in localStorage. */
+/** The viewer's choices of a range and a site: they are in the page's address, which can be shared. */
 
 import { OTHER_SITES, RANGES } from '../data.ts'
 import type { DashboardData } from '../history.ts'
 import { byId, h } from './dom.ts'
 import { short } from './format.ts'
-
-const THEME = 'powgate-theme'
 
 /** The chosen range and site, as data.json takes them. */
 export function chosenQuery(): URLSearchParams {
@@ -28,17 +26,16 @@ export function startChoices(onChange: () => void): void {
       choose(name, control.value)
       onChange()
     })
-  listen('site', byId('site', HTMLSelectElement))
+  listen('site', byId<HTMLSelectElement>('site'))
   for (const input of document.querySelectorAll<HTMLInputElement>('input[name=range]')) {
     input.checked = input.value === chosenQuery().get('range')
     listen('range', input)
   }
-  startTheme()
 }
 
-/** Lists the chosen site even without requests. */
+/** Fills the list of sites, in which the chosen one is even without requests. */
 export function showSites({ sites, site, siteName }: DashboardData): void {
-  const select = byId('site', HTMLSelectElement)
+  const select = byId<HTMLSelectElement>('site')
   // A list in use must not change.
   if (document.activeElement === select) return
   const isListed = site === null || sites.some(({ siteKey }) => siteKey === site)
@@ -50,26 +47,4 @@ export function showSites({ sites, site, siteName }: DashboardData): void {
   })
   select.replaceChildren(select.options[0]!, ...options)
   select.value = site ?? ''
-}
-
-function startTheme(): void {
-  const select = byId('theme', HTMLSelectElement)
-  const show = () => {
-    document.documentElement.dataset.theme = select.value
-  }
-  select.value = storage()?.getItem(THEME) ?? ''
-  show()
-  select.addEventListener('change', () => {
-    show()
-    storage()?.setItem(THEME, select.value)
-  })
-}
-
-/** A browser may forbid storage. The theme then lasts as long as the page. */
-function storage(): Storage | undefined {
-  try {
-    return localStorage
-  } catch {
-    return undefined
-  }
 }

@@ -40,11 +40,6 @@ export function milliseconds(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${TWO_DIGITS.format(ms / 1000)} s`
 }
 
-/** "96 MiB", "1.2 GiB". */
-export function mebibytes(mib: number): string {
-  return mib < 1000 ? `${Math.round(mib)} MiB` : `${TWO_DIGITS.format(mib / 1024)} GiB`
-}
-
 /** "5 s", "3 min", "2 h 5 min", "3 d 4 h". */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds))

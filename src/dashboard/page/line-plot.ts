@@ -3,7 +3,7 @@
  * technology sees each plot as a slider over time.
  */
 
-import type { Gaps } from '../data.ts'
+import type { Curve } from '../data.ts'
 import { h, setText, svg } from './dom.ts'
 import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
@@ -11,7 +11,7 @@ import { ticksFromZero, timeTicks } from './scale.ts'
 export interface LinePlotSpec {
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Their names, at most four. The first has the class c0 of panels.css, with a colour and dashes, the last c3. */
+  /** Names, at most four. The first curve has the class c0 of panels.css, with a colour and dashes, the last c3. */
   readonly curves: readonly string[]
   /** A value with its unit. */
   readonly text: (value: number) => string
@@ -30,20 +30,17 @@ export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** The plots shade these times, in which the store did not answer. */
-  readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
 /** All lengths are pixels. */
 const HEIGHT = 150
 const TOP = 8
-/** There is room for half a time at the right, and for a label such as "100 MiB" at the left. */
+/** Leaves room for half a time at the right, and for a label such as "500 ms" at the left. */
 const RIGHT = 18
 const LEFT = 56
 const BASE = HEIGHT - 22
 const Y_TICKS = 4
 const X_TICK_WIDTH = 60
-const PAGE_STEPS = 10
 
 type Point = readonly [x: number, y: number]
 
@@ -53,8 +50,6 @@ const KEYS: Readonly<Record<string, (index: number, count: number) => number | n
   ArrowDown: index => index - 1,
   ArrowRight: index => index + 1,
   ArrowUp: index => index + 1,
-  PageDown: index => index - PAGE_STEPS,
-  PageUp: index => index + PAGE_STEPS,
   Home: () => 0,
   End: (_, count) => count - 1,
   Escape: () => null,
@@ -76,8 +71,8 @@ export class LinePlot {
   readonly #pointer = svg('g', { class: 'pointer' })
   readonly #time = h('time')
   readonly #readings: readonly HTMLElement[]
-  #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, outages: [] }
-  #values: readonly Gaps[] = []
+  #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1 }
+  #values: readonly Curve[] = []
   #pointedAtMs: number | null = null
   #width = 0
   /** A value's distance from the top; #draw sets it, because it depends on the axis. */
@@ -146,7 +141,7 @@ export class LinePlot {
     return this.#pointedAtMs === null ? times.length - 1 : nearestIndex(times, this.#pointedAtMs)
   }
 
-  update(frame: TimeFrame, values: readonly Gaps[]): void {
+  update(frame: TimeFrame, values: readonly Curve[]): void {
     this.#frame = frame
     this.#values = values
     this.#draw()
@@ -166,7 +161,6 @@ export class LinePlot {
     const top = ticks.at(-1)!
     this.#y = value => TOP + ((top - value) / (top - axisMin)) * (BASE - TOP)
     this.#svg.replaceChildren(
-      ...this.#outages(),
       ...ticks.flatMap(value => this.#gridLine(value, tick(value))),
       ...this.#timeAxis(),
       ...this.#curves(),
@@ -178,14 +172,6 @@ export class LinePlot {
   #x(timeMs: number): number {
     const { fromMs, toMs } = this.#frame
     return LEFT + ((timeMs - fromMs) / (toMs - fromMs)) * this.#plotWidth
-  }
-
-  #outages(): SVGElement[] {
-    return this.#frame.outages.map(({ fromMs, toMs }) => {
-      const x = Math.max(LEFT, this.#x(fromMs))
-      const width = Math.max(2, this.#x(toMs) - x)
-      return svg('rect', { class: 'band', x, y: TOP, width, height: BASE - TOP })
-    })
   }
 
   #gridLine(value: number, label: string): SVGElement[] {
@@ -219,7 +205,7 @@ export class LinePlot {
   }
 
   /** Splits the points within the time shown at the gaps. */
-  #runs(values: Gaps): Point[][] {
+  #runs(values: Curve): Point[][] {
     const runs: Point[][] = [[]]
     for (const [index, timeMs] of this.#frame.times.entries()) {
       const value = values[index]

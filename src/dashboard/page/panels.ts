@@ -3,13 +3,12 @@
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { JUDGEMENT_WORDS } from '../../words/reasons.ts'
 import { REFUSAL_WORDS } from '../../words/refusals.ts'
-import { type Gaps, OTHER_SITES, type Percentiles, sum, type Tally } from '../data.ts'
+import { type Curve, OTHER_SITES, type Percentiles, sum, type Tally } from '../data.ts'
 import type { DashboardData } from '../history.ts'
 import { BarList, type BarRow } from './bars.ts'
 import { h } from './dom.ts'
-import { exact, mebibytes, milliseconds, percent, rate, short } from './format.ts'
-import { LinePlot, type LinePlotSpec } from './line-plot.ts'
-import { makePanel, NumberTable, type Panel, type PanelSpec } from './panel.ts'
+import { exact, milliseconds, percent, rate, short } from './format.ts'
+import { LinePlot, type LinePlotSpec, type TimeFrame } from './line-plot.ts'
 import { limitText } from './problems.ts'
 
 /**
@@ -21,7 +20,6 @@ export function makePanels(choose: (siteKey: string) => void): Panel[] {
   return [
     barPanel(STAGES),
     linePanel(TRAFFIC),
-    linePanel(VERIFICATIONS),
     barPanel(REFUSALS),
     barPanel(REASONS),
     barPanel(SITES, choose),
@@ -34,42 +32,53 @@ export function makePanels(choose: (siteKey: string) => void): Panel[] {
   ]
 }
 
+interface Panel {
+  readonly element: HTMLElement
+  update(data: DashboardData, frame: TimeFrame): void
+}
+
+interface PanelSpec {
+  readonly title: string
+  /** Names what is shown, with its unit. */
+  readonly about: string
+  /** Classes of the style sheet: as wide as the page, with rows beside each other. */
+  readonly look?: 'wide' | 'wide funnel'
+  /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
+  readonly coversAllSites?: boolean
+}
+
+/** @param update shows new numbers in the content */
+function makePanel(
+  { title, about, look = '', coversAllSites = false }: PanelSpec,
+  content: HTMLElement,
+  update: Panel['update'],
+): Panel {
+  const allSites = h('span', { class: 'tag', hidden: true }, 'all sites')
+  const heading = h('div', { class: 'heading' }, h('h3', {}, title), allSites, h('p', {}, about))
+  return {
+    element: h('section', { class: `panel ${look}` }, heading, content),
+    update(data, frame) {
+      allSites.hidden = !coversAllSites || data.site === null
+      update(data, frame)
+    },
+  }
+}
+
 interface PlotSpec extends LinePlotSpec {
-  /** True if the values are counts: the plot shows them per second, the table as they are. */
-  readonly isPerSecond?: boolean
+  readonly values: (data: DashboardData) => readonly Curve[]
 }
 
 interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly PlotSpec[]
-  /** Values by plot and curve. */
-  readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
 }
 
-/** Plots over time, and all their values as a table. */
-function linePanel({ plots: specs, values, ...spec }: LinePanelSpec): Panel {
-  const { title } = spec
-  const plots = specs.map(plot => new LinePlot(plot, [title, plot.heading ?? []].flat().join(' ')))
-  const table = new NumberTable(title)
+/** A panel of plots over time. */
+function linePanel({ plots: specs, ...spec }: LinePanelSpec): Panel {
+  const plots = specs.map(plot => new LinePlot(plot, `${spec.title} ${plot.heading ?? ''}`.trim()))
   const row = h('div', { class: 'row' }, ...plots.map(({ element }) => element))
-  return makePanel(spec, [row, table.element], (data, frame) => {
-    const ofPlots = values(data)
-    for (const [index, plot] of plots.entries()) {
-      const ofPlot = ofPlots[index]!
-      plot.update(frame, specs[index]!.isPerSecond ? ofPlot.map(counts => perSecond(counts, data)) : ofPlot)
-    }
-    const columns = specs.flatMap(({ curves, heading = '', isPerSecond, text }, plot) =>
-      curves.map((name, curve) => ({
-        head: `${heading} ${name}`.trim(),
-        values: ofPlots[plot]![curve]!,
-        text: isPerSecond ? exact : text,
-      })),
-    )
-    table.update(data.times, columns)
+  return makePanel(spec, row, (data, frame) => {
+    for (const [index, plot] of plots.entries()) plot.update(frame, specs[index]!.values(data))
   })
-}
-
-function perSecond(counts: Gaps, { seconds }: DashboardData): Gaps {
-  return counts.map((count, step) => (seconds[step]! > 0 ? (count ?? 0) / seconds[step]! : 0))
 }
 
 interface BarPanelSpec extends PanelSpec {
@@ -80,7 +89,7 @@ interface BarPanelSpec extends PanelSpec {
 
 function barPanel({ empty = '', rows, ...spec }: BarPanelSpec, choose?: (key: string) => void): Panel {
   const list = new BarList(empty, choose)
-  return makePanel(spec, [list.element], (data, frame) => list.update(rows(data), frame))
+  return makePanel(spec, list.element, (data, frame) => list.update(rows(data), frame))
 }
 
 /**
@@ -126,22 +135,23 @@ function solutions(passed: readonly number[], failed: readonly number[]): number
   return passed.map((count, step) => count + failed[step]!)
 }
 
-const PER_SECOND = { text: (value: number) => `${rate(value)}/s`, tick: short, axisEnd: 1, isPerSecond: true }
-
 const TRAFFIC: LinePanelSpec = {
   title: 'Requests',
   about: 'per second',
-  plots: [{ curves: ['challenges', 'verified', 'redeemed', 'refused'], ...PER_SECOND }],
-  values: ({ traffic: { challenges, passed, failed, redeemed, refused } }) => [
-    [challenges, solutions(passed, failed), redeemed, refused],
+  look: 'wide',
+  plots: [
+    {
+      curves: ['challenges', 'verified', 'redeemed', 'refused'],
+      text: value => `${rate(value)}/s`,
+      tick: short,
+      axisEnd: 1,
+      values({ seconds, traffic: { challenges, passed, failed, redeemed, refused } }) {
+        const curves = [challenges, solutions(passed, failed), redeemed, refused]
+        // A step in which the clock was set back has 0 seconds.
+        return curves.map(counts => counts.map((count, step) => count / (seconds[step]! || 1)))
+      },
+    },
   ],
-}
-
-const VERIFICATIONS: LinePanelSpec = {
-  title: 'Verifications',
-  about: 'per second',
-  plots: [{ curves: ['passed', 'failed'], ...PER_SECOND }],
-  values: ({ traffic: { passed, failed } }) => [[passed, failed]],
 }
 
 /** Explains names by a table. One that it lacks has no text: workers may run newer code than this page. */
@@ -214,20 +224,23 @@ const DIFFICULTY: LinePanelSpec = {
       axisMin: 16,
       axisEnd: 20,
       isWhole: true,
+      values({ traffic }) {
+        const { sha256, hashwx } = traffic.difficulty
+        return [sha256.mean, sha256.max, hashwx.mean, hashwx.max]
+      },
     },
   ],
-  values({ traffic }) {
-    const { sha256, hashwx } = traffic.difficulty
-    return [[sha256.mean, sha256.max, hashwx.mean, hashwx.max]]
-  },
 }
 
 const MILLISECONDS = { text: milliseconds, tick: milliseconds }
 const COUNTS = { text: exact, tick: short, axisEnd: 2, isWhole: true }
-const LATENCIES = { curves: ['p50', 'p95', 'p99'], ...MILLISECONDS, axisEnd: 0.5 }
 
-function inOrder({ p50, p95, p99 }: Percentiles): Gaps[] {
-  return [p50, p95, p99]
+function latencyPlot(heading: string, percentiles: (data: DashboardData) => Percentiles): PlotSpec {
+  const values = (data: DashboardData) => {
+    const { p50, p95, p99 } = percentiles(data)
+    return [p50, p95, p99]
+  }
+  return { heading, curves: ['p50', 'p95', 'p99'], ...MILLISECONDS, axisEnd: 0.5, values }
 }
 
 const LATENCY: LinePanelSpec = {
@@ -235,44 +248,43 @@ const LATENCY: LinePanelSpec = {
   about: 'from a request’s headers to its answer; 99 % took at most p99',
   look: 'wide',
   coversAllSites: true,
-  plots: ENDPOINT_NAMES.map(endpoint => ({ heading: `/${endpoint}`, ...LATENCIES })),
-  values: ({ latencies }) => ENDPOINT_NAMES.map(endpoint => inOrder(latencies[endpoint])),
+  plots: ENDPOINT_NAMES.map(endpoint => latencyPlot(`/${endpoint}`, ({ latencies }) => latencies[endpoint])),
 }
 
 const STORE: LinePanelSpec = {
   title: 'Store',
-  about: 'shaded in every plot: the store was away for at least one worker',
+  about: 'up is 0 while it is away for at least one worker',
   look: 'wide',
   coversAllSites: true,
   plots: [
-    { heading: 'Call latency', ...LATENCIES },
+    latencyPlot('Call latency', ({ store }) => store.callMs),
     {
-      heading: 'Operations per call',
-      curves: ['mean'],
-      text: value => value.toFixed(1),
-      tick: short,
-      axisEnd: 2,
+      heading: 'Times that a worker lost the store',
+      curves: ['lost', 'up'],
+      ...COUNTS,
+      values: ({ store }) => [store.outages, store.up],
     },
-    { heading: 'Times that a worker lost the store', curves: ['lost', 'up'], ...COUNTS },
   ],
-  values: ({ store }) => [inOrder(store.callMs), [store.batch], [store.outages, store.up]],
 }
 
 const WORKERS: LinePanelSpec = {
   title: 'Workers',
-  about: 'lag of the worst, memory of all, restarts',
+  about: 'lag of the worst',
   look: 'wide',
   coversAllSites: true,
   plots: [
-    { heading: 'Event loop lag', curves: ['p99'], ...MILLISECONDS, axisEnd: 1 },
-    { heading: 'Resident memory', curves: ['all workers'], text: mebibytes, tick: mebibytes, axisEnd: 100 },
-    { heading: 'Workers replaced', curves: ['ended or hung', 'rolled', 'running'], ...COUNTS },
-    { heading: 'Faults, clients gone', curves: ['faults', 'clients gone'], ...COUNTS },
-  ],
-  values: ({ workers: { lagMs, residentBytes, crashes, rolls, running, faults, aborted } }) => [
-    [lagMs],
-    [residentBytes.map(bytes => bytes / 2 ** 20)],
-    [crashes, rolls, running],
-    [faults, aborted],
+    {
+      heading: 'Event loop lag',
+      curves: ['p99'],
+      ...MILLISECONDS,
+      axisEnd: 1,
+      values: ({ workers }) => [workers.lagMs],
+    },
+    {
+      heading: 'Faults, clients gone',
+      curves: ['faults', 'clients gone'],
+      ...COUNTS,
+      values: ({ workers }) => [workers.faults, workers.aborted],
+    },
   ],
 }

@@ -13,7 +13,6 @@ export interface Problem {
   readonly text: string
 }
 
-const STALE_MS = 25_000
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 /** With fewer requests, chance could look like a wrong setting. */
@@ -21,17 +20,6 @@ const SUSPECT_REQUESTS_MIN = 20
 
 const PROXY_UNTRUSTED =
   'Nearly all visitors come from one private or loopback address, so they share its limits: if it is a proxy of yours, name it in POWGATE_TRUSTED_PROXIES, and see that it sends X-Forwarded-For.'
-
-/** @param lastOkMs when the service last answered; undefined if never */
-export function contactProblem(
-  lastOkMs: number | undefined,
-  failedSince: boolean,
-  nowMs: number,
-): Problem | undefined {
-  if (!failedSince && (lastOkMs === undefined || nowMs - lastOkMs < STALE_MS)) return undefined
-  const since = lastOkMs === undefined ? '' : ` These numbers are from ${clockSeconds(lastOkMs)}.`
-  return { level: 'bad', text: `No contact: the admin port does not answer.${since}` }
-}
 
 export function problemsOf(data: DashboardData): Problem[] {
   const found: Problem[] = []
@@ -41,7 +29,7 @@ export function problemsOf(data: DashboardData): Problem[] {
   }
   reportService(data, report)
   reportProxy(data, report)
-  reportLoad(data, report)
+  reportHistory(data, report)
   return [...found.filter(({ level }) => level === 'bad'), ...found.filter(({ level }) => level === 'warn')]
 }
 
@@ -70,7 +58,7 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
       `Hosts of this store refuse each other's challenges and tokens. ${differences[0]}${more}: set the same on all.`,
     )
   }
-  for (const { text, isOver } of service.backends) (isOver ? bad : warn)(`${text}.`)
+  for (const { text, isOverLimit } of service.backends) (isOverLimit ? bad : warn)(`${text}.`)
   if (clockApartSeconds > CLOCK_WARNING_SECONDS)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
@@ -120,7 +108,7 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
   return cause + limitWords(endpoint, policy)
 }
 
-function reportLoad(data: DashboardData, { bad, warn }: Report): void {
+function reportHistory(data: DashboardData, { bad, warn }: Report): void {
   const { site, isUnknown, isApart, lastMinute, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
   else if (!isApart)
@@ -129,18 +117,12 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     bad(`${count} ran into a fault within the last minute: see the log.`)
   }
-  const crashes = sum(workers.crashes)
-  if (crashes > 0)
-    warn(
-      `A worker or the store process ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`,
-    )
-  const outages = sum(store.outages)
-  if (outages > 0) warn(`Workers lost the store${timesText(outages)}${lastAt(store.outages, times)}.`)
-  const lost = sum(workers.linesLost)
-  if (lost > 0)
-    warn(
-      `Lines of the log were lost${timesText(lost)}${lastAt(workers.linesLost, times)}: a full disk or a stopped reader.`,
-    )
+  const crashed = occurrences(workers.crashes, times)
+  if (crashed !== '') warn(`A worker or the store process ended or hung and was replaced${crashed}.`)
+  const away = occurrences(store.outages, times)
+  if (away !== '') warn(`Workers lost the store${away}.`)
+  const lost = occurrences(workers.linesLost, times)
+  if (lost !== '') warn(`Lines of the log were lost${lost}: a full disk or a stopped reader.`)
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
     warn(`Workers are late by ${milliseconds(lagMs)}: they have more work than they can do.`)
@@ -149,11 +131,10 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
     warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99Ms)}.`)
 }
 
-function timesText(count: number): string {
-  return count === 1 ? '' : `, ${exact(count)} times`
-}
-
-function lastAt(counts: readonly number[], times: readonly number[]): string {
-  const index = counts.findLastIndex(count => count > 0)
-  return index < 0 ? '' : `, last before ${clockSeconds(times[index]!)}`
+/** ", 3 times, last before 14:05:10", or nothing if nothing was counted. */
+function occurrences(counts: readonly number[], times: readonly number[]): string {
+  const total = sum(counts)
+  if (total === 0) return ''
+  const last = counts.findLastIndex(count => count > 0)
+  return `${total === 1 ? '' : `, ${exact(total)} times`}, last before ${clockSeconds(times[last]!)}`
 }

@@ -6,11 +6,16 @@ import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
 
 const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
-const HOSTS_SHOWN = 8
 
-export function showTiles(data: DashboardData, hasContact: boolean): void {
-  setContent(byId('health', HTMLElement), hasContact ? healthOf(data) : noContact())
-  setContent(byId('last-minute', HTMLElement), lastMinuteOf(data))
+export function showTiles(data: DashboardData): void {
+  setContent(byId('health'), healthOf(data))
+  setContent(byId('last-minute'), lastMinuteOf(data))
+}
+
+/** Called when the service does not answer: its last state may be wrong by now. */
+export function showUnknownHealth(): void {
+  const tiles = ['Service', 'Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
+  setContent(byId('health'), tiles)
 }
 
 function tile(name: string, value: string, note = '', level?: Level): HTMLElement {
@@ -18,11 +23,6 @@ function tile(name: string, value: string, note = '', level?: Level): HTMLElemen
   const notes = note === '' ? [] : [h('dd', { class: 'note' }, note)]
   const texts = [h('dt', {}, name), h('dd', { class: 'value' }, value), ...notes]
   return h('div', { class: `tile ${level ?? ''}` }, ...(symbol ? [symbol] : []), ...texts)
-}
-
-function noContact(): HTMLElement[] {
-  const unknown = ['Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
-  return [tile('Service', 'No contact', 'state unknown', 'bad'), ...unknown]
 }
 
 function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): HTMLElement[] {
@@ -38,7 +38,7 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
     tile('Workers', `${workersRunning} of ${workers}`, replaced, level),
   ]
   if (service.hosts.length > 0) {
-    const hosts = service.hosts.slice(0, HOSTS_SHOWN).map(({ name, version, workers, startedAt }) => {
+    const hosts = service.hosts.map(({ name, version, workers, startedAt }) => {
       return `${name}: ${version}, ${workers} workers, ${upSince(startedAt)}`
     })
     const agree = service.differences.length === 0 ? 'good' : 'bad'
@@ -69,8 +69,6 @@ function lastMinuteOf({ lastMinute }: DashboardData): HTMLElement[] {
   const asked = redeemed + redemptionsRefused
   const all = challenges + verified + redeemed + refused
   return [
-    tile('Challenges', perSecond(challenges)),
-    tile('Verifications', perSecond(verified)),
     tile('Redemptions', perSecond(redeemed), asked > 0 ? `${share(redeemed, asked)} succeed` : ''),
     tile('Passed', share(passed, verified)),
     tile('Refused', share(refused, all), all > 0 ? perSecond(refused) : ''),
