@@ -42,7 +42,7 @@ interface PanelSpec {
   /** Names what is shown, with its unit. */
   readonly about: string
   /** Classes of the style sheet: as wide as the page, with rows beside each other. */
-  readonly look?: 'wide' | 'wide funnel'
+  readonly look?: '' | 'wide' | 'wide funnel'
   /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
   readonly coversAllSites?: boolean
 }
