@@ -60,7 +60,7 @@ export interface Site {
   /** Includes defaults, and leaves out what the plan does not include. */
   readonly record: SiteRecord
   /** Names the site in tokens: first 10 bytes of SHA-256(site key), as one-byte characters. */
-  readonly tag: string
+  readonly tokenTag: string
   /** Names it in an address's record (address-log.ts): 21 bits of that hash, never 0. */
   readonly logTag: number
   readonly origins: OriginList
@@ -88,7 +88,7 @@ export function compileSite(stored: SiteRecord): Site {
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,
-    tag: digest.toString('latin1', 0, 10),
+    tokenTag: digest.toString('latin1', 0, 10),
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 means an unknown site
     origins: new OriginList(record.origins),
     known: new AddressSet(record.known.networks),

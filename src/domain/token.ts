@@ -56,7 +56,7 @@ export interface TokenClaims {
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
-  /** `Site.tag`. */
+  /** `Site.tokenTag`. */
   readonly siteTag: string
   readonly address: Address
   /** 0 to 1, in thousandths. */

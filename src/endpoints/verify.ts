@@ -312,7 +312,7 @@ function concludeSolved(
     lifetimes: settings,
     nonce,
     counter,
-    siteTag: site.tag,
+    siteTag: site.tokenTag,
     address,
     score,
     storeEpoch: siteEpoch,
