@@ -34,7 +34,7 @@ export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
 
-/** The service's limits, with their settings (contract §8). */
+/** The service's limits, with their settings (docs/reference/contract.md, §8). */
 export const LIMITS = {
   challengeAddress: row('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
   challengeAddressSite: row('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
