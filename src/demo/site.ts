@@ -6,14 +6,14 @@
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import { apiKeyRecord, DEMO_SITE_KEY, newApiKey, type SiteRecord } from '../domain/site.ts'
+import { apiKeyRecord, DEMO_KEY_PREFIX, newApiKey, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const SITES = {
-  sha256: { siteKey: `${DEMO_SITE_KEY}0`, name: 'demo page', keyInfo: 'demo page API key' },
-  hashwx: { siteKey: `${DEMO_SITE_KEY}1`, name: 'demo page, HashWX', keyInfo: 'demo page API key, HashWX' },
+  sha256: { siteKey: `${DEMO_KEY_PREFIX}0`, name: 'demo page', keyInfo: 'demo page API key' },
+  hashwx: { siteKey: `${DEMO_KEY_PREFIX}1`, name: 'demo page, HashWX', keyInfo: 'demo page API key, HashWX' },
 } satisfies Record<PuzzleName, { siteKey: string; name: string; keyInfo: string }>
 
 export const demoSiteKey = (puzzle: PuzzleName) => SITES[puzzle].siteKey

@@ -2,7 +2,7 @@
  * Meters: how many accepted proofs a network, or the returning addresses of a site, bring now and usually. A meter is two
  * exponentially weighted averages, kept as sums that fade, and when they were last faded:
  *
- *   | at, Unix ms 8 | recent 4 | usual 8 |     floating point, big endian
+ *   | at, Unix ms 8 | recent 4 | usual 8 |     bytes of floating point, big endian
  *
  * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/visits/meters.lua.
  */
@@ -21,7 +21,7 @@ export interface Rates {
   readonly usual: number
 }
 
-/** Every store call of a request returns these. */
+/** The store returns these to each request of a visitor. */
 export interface Meters {
   /** The store's age in milliseconds, over which the site's usual rate was gathered. */
   readonly ageMs: number

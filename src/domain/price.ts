@@ -128,8 +128,7 @@ export function difficultyOf(
 }
 
 /**
- * Compares a solution's difficulty with what network and site ask for now. The bits of the address are left out: /challenge has
- * charged them.
+ * Compares a solution's difficulty with what network and site ask for now, without the address: /challenge has charged its bits.
  *
  * @returns `isUnderpriced` if a challenge would have over `lateBits` more by now; `isCapped` if the site's maximum cuts the price
  */

@@ -16,11 +16,7 @@ const COUNT_AT = 3
 
 type WindowDecision = { readonly status: 'admitted'; readonly record: Buffer } | Omit<Limited, 'policy'>
 
-/**
- * The request counts once the returned record is stored.
- *
- * @param limit at least 1
- */
+/** Takes limits from 1. The request counts once the returned record is stored. */
 export function admitToWindow(stored: Buffer | undefined, nowMs: number, limit: number): WindowDecision {
   const record = stored ?? EMPTY
   const { length } = record

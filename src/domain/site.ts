@@ -8,7 +8,7 @@ import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, type SiteSettings, withUnknownFields } from './site-fields.ts'
 
-/** The stored form. Times are Unix milliseconds. */
+/** A site as it is stored. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
@@ -20,7 +20,7 @@ export interface SiteRecord extends SiteSettings {
   deletedAt?: number
 }
 
-/** The stored form, without the secret. */
+/** An API key as it is stored, without the secret. */
 export interface ApiKeyRecord {
   id: string
   siteKey: string
@@ -75,11 +75,8 @@ export interface Site {
   readonly test: TestOutcome | undefined
 }
 
-/**
- * The keys of the demo page's own sites start like this. They are the same at every service, so unless a site lists origins, only
- * the service's own pages may use it.
- */
-export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
+/** Starts the site keys of the demo page. All services have the same ones, so without listed origins only their own pages may use them. */
+export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
@@ -116,14 +113,15 @@ export function siteRefusal(
 ): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
-  if (siteKey.startsWith(DEMO_SITE_KEY) && isFromForeignPage && origins.length === 0) return 'origin-refused'
+  if (siteKey.startsWith(DEMO_KEY_PREFIX) && isFromForeignPage && origins.length === 0)
+    return 'origin-refused'
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'
 }
 
-export function isExpired(key: ApiKeyRecord, now: number): boolean {
-  return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
+export function isExpired(key: ApiKeyRecord, nowMs: number): boolean {
+  return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= nowMs
 }
 
 /** Texts, because /openapi.json shows them. */

@@ -151,9 +151,9 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** The nonce that a text states, though the token may be forged. Empty if the text has no token's form. */
-export function statedNonce(token: string): string {
-  return SHAPE.exec(token)?.[2] ?? ''
+/** The nonce that a text states, though the token may be forged. undefined if the text has no token's form. */
+export function statedNonce(token: string): string | undefined {
+  return SHAPE.exec(token)?.[2]
 }
 
 function tokenHmac(key: SigningKey, text: string): string {

@@ -86,7 +86,9 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
   const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    recordKeyUse(service, caller)
+    // Uses of test keys are not noted.
+    if (!('reason' in caller) && caller.site.test === undefined)
+      service.keyUses.note(caller.apiKey.id, service.now())
     const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
@@ -134,10 +136,6 @@ function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: stri
   apiKeys.load(keyId, keyLoaded)
 }
 
-function recordKeyUse({ keyUses, now }: Service, caller: Caller): void {
-  if (!('reason' in caller) && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
-}
-
 function attemptOf<Body>(
   { keyring, settings, now }: Service,
   dialect: Dialect<Body>,
@@ -156,7 +154,7 @@ function attemptOf<Body>(
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
     const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
-    return refused({ reason }, statedNonce(token) || undefined)
+    return refused({ reason }, statedNonce(token))
   }
   const { claims } = reading
   const { nonce, storeEpoch } = claims

@@ -16,7 +16,7 @@ import { type Address, addressFromBytes } from '../addresses/address.ts'
 import { forwardedAddress } from '../addresses/forwarded-for.ts'
 import { isForeign } from '../domain/origin.ts'
 import type { Reason } from '../domain/outcome.ts'
-import { DEMO_SITE_KEY } from '../domain/site.ts'
+import { DEMO_KEY_PREFIX } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, type Reply, refusalReply, STATUS_LINES } from './replies.ts'
@@ -122,7 +122,7 @@ export class Exchange {
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
     this.isFromForeignPage =
-      this.siteKey.startsWith(DEMO_SITE_KEY) &&
+      this.siteKey.startsWith(DEMO_KEY_PREFIX) &&
       this.#fetchSite !== 'same-origin' &&
       isForeign(this.origin, request.getHeader('host'))
     this.authorization = (!isCrossOrigin && head.authorization) || ''

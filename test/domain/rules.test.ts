@@ -25,7 +25,7 @@ import {
   apiKeyId,
   apiKeyRecord,
   compileSite,
-  DEMO_SITE_KEY,
+  DEMO_KEY_PREFIX,
   isApiKeyOf,
   isSiteKey,
   newApiKey,
@@ -252,7 +252,7 @@ test('keys: new ones have the form, and only the right secret matches', () => {
 
 test('sites: whom they refuse, by origin and by page; a raise ends at its moment', () => {
   const origins = ['https://a.example']
-  const demo = { siteKey: `${DEMO_SITE_KEY}1` }
+  const demo = { siteKey: `${DEMO_KEY_PREFIX}1` }
   const [inactive, refused] = ['site-inactive', 'origin-refused'] as const
   for (const [change, origin, mayLack, isForeign, refusal] of [
     [{ active: false, origins }, 'https://a.example', true, false, inactive],
