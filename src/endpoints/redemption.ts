@@ -7,8 +7,8 @@
  *   attempt:    API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
  *   conclusion: redeemed? -> score                                                       (400)
  *
- * A refused attempt goes to the store too, which only counts it, apart from others (`isJunk`): 429 takes precedence. So are callers
- * without a valid key, who could otherwise use up the limit of a backend at their address. Fails closed: an unknown outcome is 503.
+ * A refused attempt goes to the store too, because 429 takes precedence; it is only counted, as junk. Callers without a valid key are
+ * counted apart too: they could use up the limit of a backend at their address. Fails closed: an unknown outcome is 503.
  */
 
 import { hash } from 'node:crypto'

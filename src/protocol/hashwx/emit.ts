@@ -25,7 +25,7 @@ export { batch, fill, interpret, judge, make, result, seed } from './machine'
 
 /** The emitted module starts here, and takes 12 KiB. */
 export const code: usize = memory.data(16_384)
-/** Where the next byte is written. */
+/** The next byte is written here. */
 let cursor: usize = 0
 
 // biome-ignore format: each line is one section
