@@ -42,7 +42,7 @@ const PARTS = {
   engine: {
     mutate: [
       'src/store/embedded/{engine,state,snapshot,sites-file}.ts',
-      'src/domain/{address-log,limits}.ts',
+      'src/domain/{address-log,limits,redemption-window}.ts',
     ],
     testFiles: ['test/domain/limits.test.js', 'test/store/embedded.test.js'],
     // They wait for other processes.

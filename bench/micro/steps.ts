@@ -64,7 +64,7 @@ const THRESHOLD = 0.5
 const STORE_EPOCH = 7
 const LIFETIMES = { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 }
 const SITE_KEY = 'site_0123456789ABCDEFabcdef'
-/** `Site.tag`: 10 one-byte characters. */
+/** `Site.tokenTag`: 10 one-byte characters. */
 const SITE_TAG = '0123456789'
 const SECRET = 'a secret for the bench, long enough to be accepted'
 const JSON_TYPE = 'application/json'

@@ -136,7 +136,7 @@ export class Service {
 
   #metersOf(address: Address): Meters {
     const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    this.#firstProofs = this.#tags.firstProofs.map(name => this.#meter(name))
+    this.#firstProofs = this.#tags.firstProofNames.map(name => this.#meter(name))
     const names = [siteMeter(SITE.siteKey), ...this.#tags.networkMeters(address, key)]
     const meters = metersFrom(
       [...this.#firstProofs, ...names.map(name => this.#meter(name))],

@@ -137,7 +137,7 @@ function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
   const { owner, wide } = networkPricing(address, PRICING).free
   return {
-    firstProofs: tags.firstProofs,
+    firstProofs: tags.firstProofNames,
     meters: [site.meterName, ...tags.networkMeters(address, addressKeyOf(index))],
     free: [siteFree(0, PRICING), owner, wide],
     counts: true,

@@ -7,8 +7,11 @@ import { isIPv4, isIPv6 } from 'node:net'
 
 export type Address = string
 
-const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
 export const ADDRESS_BITS = 128
+/** The four bytes of an IPv4 address start here. */
+export const V4_BYTE = 12
+const V4_BIT = 8 * V4_BYTE
+const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
 const V4_FIRST: Address = V4_PREFIX + '\0'.repeat(4)
 const V4_LAST: Address = V4_PREFIX + '\xff'.repeat(4)
 const BEFORE_V4: Address = `${'\0'.repeat(10)}\xff\xfe${'\xff'.repeat(4)}`
@@ -68,12 +71,13 @@ function parseV6(text: string): Address {
   return headBytes + '\0'.repeat(16 - headBytes.length - tailBytes.length) + tailBytes
 }
 
+/** @param groups of a text that `isIPv6` accepts, so a dotted end is IPv4 */
 function groupBytes(groups: string): string {
   if (groups === '') return ''
   let bytes = ''
   for (const group of groups.split(':')) {
     if (group.includes('.')) {
-      bytes += parseV4(group)!.slice(12)
+      bytes += parseV4(group)!.slice(V4_BYTE)
     } else {
       const value = Number.parseInt(group, 16)
       bytes += String.fromCharCode(value >> 8, value & 0xff)
@@ -99,30 +103,10 @@ export function formatAddress(address: Address): string {
   return new URL(`http://[${groups}]`).hostname.slice(1, -1) // URL compresses zeros as RFC 5952 does
 }
 
-/** What one owner usually holds: the IPv4 /24 or IPv6 /48. */
-function ownersNetwork(address: Address): Range {
-  return rangeOf(address, isV4(address) ? 120 : 48)
-}
-
-export function formatNetwork(address: Address): string {
-  return `${formatAddress(ownersNetwork(address).start)}/${isV4(address) ? 24 : 48}`
-}
-
-/** Widens a range within one owner's network to that network; others, and texts of a damaged record, stay as they are. */
-export function coarseRange(text: string): string {
-  const range = parseRange(text)
-  return range !== undefined && range.end <= ownersNetwork(range.start).end
-    ? formatNetwork(range.start)
-    : text
-}
-
-/** Names a visitor in this process's memory, by the prefix of an IPv6 address. Names in the store are from address-tags.ts. */
+/** The part of an address that tells visitors apart: of IPv6 only the prefix. The store has other names (address-tags.ts). */
 export function visitorKey(address: Address, v6PrefixBits: number): string {
   return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
-
-/** The four bytes of an IPv4 address start here. */
-export const V4_BYTE = 12
 
 /** The bits up to `toBit`, from a whole byte on, as lowercase digits; bits beyond `toBit` in the last byte are 0. */
 export function hexOf(address: Address, fromByte: number, toBit: number): string {
@@ -132,6 +116,80 @@ export function hexOf(address: Address, fromByte: number, toBit: number): string
   const restBits = toBit & 7
   if (restBits > 0) text += HEX[address.charCodeAt(wholeBytes) & (0xff << (8 - restBits)) & 0xff]
   return text
+}
+
+interface Range {
+  readonly start: Address
+  readonly end: Address
+}
+
+function rangeOf(address: Address, prefixBits: number): Range {
+  let start = ''
+  let end = ''
+  for (let index = 0; index < 16; index++) {
+    const keptBits = Math.max(0, Math.min(8, prefixBits - index * 8))
+    const mask = (0xff << (8 - keptBits)) & 0xff
+    const byte = address.charCodeAt(index)
+    start += String.fromCharCode(byte & mask)
+    end += String.fromCharCode((byte & mask) | (~mask & 0xff))
+  }
+  return { start, end }
+}
+
+/** `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; not `::ffff:203.0.113.0/24`, a mistake for /120. */
+export function parseRange(text: string): Range | undefined {
+  const [base = '', prefixText, ...rest] = text.split('/')
+  const address = parseAddress(base)
+  if (address === undefined || rest.length > 0) return undefined
+  if (prefixText === undefined) return { start: address, end: address }
+  if (!/^\d{1,3}$/.test(prefixText)) return undefined
+  const isDotted = isIPv4(base)
+  const prefix = Number(prefixText)
+  if (prefix > (isDotted ? 32 : ADDRESS_BITS)) return undefined
+  const range = rangeOf(address, isDotted ? V4_BIT + prefix : prefix)
+  return isV4(address) && !isV4(range.start) ? undefined : range
+}
+
+const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
+
+export function isEverybody(text: string): boolean {
+  const { start, end } = parseRange(text)!
+  return EVERYBODY.some(all => all.start === start && all.end === end)
+}
+
+/** True if the range is wider than an IPv4 /16, or than this prefix of IPv6. */
+export function isWide(text: string, v6PrefixBits = 48): boolean {
+  const { start, end } = parseRange(text)!
+  return end > rangeOf(start, isV4(start) ? V4_BIT + 16 : v6PrefixBits).end
+}
+
+/** What one owner usually holds: the IPv4 /24 or IPv6 /48 around an address. */
+function ownersNetwork(address: Address): Range {
+  return rangeOf(address, isV4(address) ? V4_BIT + 24 : 48)
+}
+
+/** The owner's network as a CIDR. Logs show it in place of the address. */
+export function formatNetwork(address: Address): string {
+  return `${formatAddress(ownersNetwork(address).start)}/${isV4(address) ? 24 : 48}`
+}
+
+/** Widens a range to the owner's network around it, to name nobody. Wider ranges, and texts of a damaged record, stay as they are. */
+export function coarseRange(text: string): string {
+  const range = parseRange(text)
+  return range !== undefined && range.end <= ownersNetwork(range.start).end
+    ? formatNetwork(range.start)
+    : text
+}
+
+/** Whoever writes `::/8` means IPv6: the mapped IPv4 addresses are taken out. `::ffff:0:0/96` and its parts keep them. */
+function withoutV4(range: Range): readonly Range[] {
+  const { start, end } = range
+  if (start > V4_FIRST || end < V4_LAST || (start === V4_FIRST && end === V4_LAST)) return [range]
+  const parts = [
+    { start, end: BEFORE_V4 },
+    { start: AFTER_V4, end },
+  ]
+  return parts.filter(part => part.start <= part.end)
 }
 
 /** Ranges, merged and sorted, so that a look-up is a binary search. */
@@ -167,8 +225,7 @@ export class AddressSet {
 
   /** @param range an address or a CIDR */
   covers(range: string): boolean {
-    const { start, end } = parseRange(range)!
-    return this.#hasAll(start, end)
+    return withoutV4(parseRange(range)!).every(({ start, end }) => this.#hasAll(start, end))
   }
 
   #hasAll(first: Address, last: Address): boolean {
@@ -183,64 +240,7 @@ export class AddressSet {
   }
 }
 
-interface Range {
-  readonly start: Address
-  readonly end: Address
-}
-
-/** A range like `::/8` loses the mapped IPv4 addresses; `::ffff:0:0/96` and its parts keep them. */
-function withoutV4(range: Range): readonly Range[] {
-  const { start, end } = range
-  if (start > V4_FIRST || end < V4_LAST || (start === V4_FIRST && end === V4_LAST)) return [range]
-  const parts = [
-    { start, end: BEFORE_V4 },
-    { start: AFTER_V4, end },
-  ]
-  return parts.filter(part => part.start <= part.end)
-}
-
-/** `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; not `::ffff:203.0.113.0/24`, a mistake for /120. */
-export function parseRange(text: string): Range | undefined {
-  const [base = '', prefixText, ...rest] = text.split('/')
-  const address = parseAddress(base)
-  if (address === undefined || rest.length > 0) return undefined
-  if (prefixText === undefined) return { start: address, end: address }
-  if (!/^\d{1,3}$/.test(prefixText)) return undefined
-  const isDotted = isIPv4(base)
-  const prefix = Number(prefixText)
-  if (prefix > (isDotted ? 32 : ADDRESS_BITS)) return undefined
-  const range = rangeOf(address, isDotted ? prefix + 96 : prefix)
-  return isV4(address) && !isV4(range.start) ? undefined : range
-}
-
-const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
-
-export function isEverybody(text: string): boolean {
-  const { start, end } = parseRange(text)!
-  return EVERYBODY.some(all => all.start === start && all.end === end)
-}
-
-/** True if the range is wider than an IPv4 /16, or than this prefix of IPv6, a multiple of 8. */
-export function isWide(text: string, v6PrefixBits = 48): boolean {
-  const { start, end } = parseRange(text)!
-  const keptBytes = isV4(start) ? 14 : v6PrefixBits / 8
-  return start.slice(0, keptBytes) !== end.slice(0, keptBytes)
-}
-
-function rangeOf(address: Address, prefixBits: number): Range {
-  let start = ''
-  let end = ''
-  for (let index = 0; index < 16; index++) {
-    const keptBits = Math.max(0, Math.min(8, prefixBits - index * 8))
-    const mask = (0xff << (8 - keptBits)) & 0xff
-    const byte = address.charCodeAt(index)
-    start += String.fromCharCode(byte & mask)
-    end += String.fromCharCode((byte & mask) | (~mask & 0xff))
-  }
-  return { start, end }
-}
-
-/** Loopback, private (RFC 1918, 4193), carrier NAT (RFC 6598) and link-local addresses: no network of strangers is among them. */
+/** Loopback, private (RFC 1918, 4193), carrier NAT (RFC 6598) and link-local addresses: nobody reaches us from one over the internet. */
 export const PRIVATE = new AddressSet(
   '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 ::1 fc00::/7 fe80::/10'.split(
     ' ',
@@ -251,11 +251,12 @@ export const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
 
 const LOCALHOST: ReadonlySet<Address | undefined> = new Set(['127.0.0.1', '::1'].map(parseAddress))
 
-/** Browsers and listeners use localhost's two addresses interchangeably. */
+/** Browsers and listeners use localhost's two addresses interchangeably, but no others of LOOPBACK. */
 export function isSameClient(one: Address, other: Address): boolean {
   return one === other || (LOCALHOST.has(one) && LOCALHOST.has(other))
 }
 
+/** @param host a name, or an address without brackets */
 export function isLoopback(host: string): boolean {
   const address = parseAddress(host)
   return address === undefined ? host.toLowerCase() === 'localhost' : LOOPBACK.has(address)

@@ -2,8 +2,8 @@
  * The client's address: the TCP peer, or what X-Forwarded-For says if the peer is a trusted proxy (trusted-proxies.ts).
  *
  * Each proxy appends its own peer, so all header lines are joined in order and read from the right: the first address that is
- * no trusted proxy is the client. What stands left of it is the client's own claim. If an entry on the way is no address, or
- * there are over HOPS_MAX, the peer is the client.
+ * no trusted proxy is the client, or the leftmost if all are. What stands left of the client is its own claim. If an entry on the
+ * way is no address, or there are over HOPS_MAX, the peer is the client.
  *
  * No other header (X-Real-IP, Forwarded, a provider's own) is read: a client can set what its proxy does not.
  */
@@ -11,7 +11,7 @@
 import { type Address, type AddressSet, parseAddress } from './address.ts'
 
 const HOPS_MAX = 32
-/** `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%enp0s31f6]:65535"` */
+/** The longest entry is `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%enp0s31f6]:65535"`. */
 const HOP_CHARACTERS_MAX = 66
 
 /**

@@ -43,7 +43,7 @@ export function riskOfTrusting(text: string): string | undefined {
 const SEEN_MIN = 20
 /** When `#seen` reaches this, both counts are halved, so the latest visitors decide. */
 const SEEN_MAX = 200
-/** The share is reached when nine visitors in ten come from one address. */
+/** The lead has this share of `#seen` when nine visitors in ten come from one address. */
 const LEAD_SHARE = 0.8
 
 /** Notices an untrusted proxy: nearly all visitors seem to come from one private address (Boyer and Moore's majority vote). */

@@ -35,7 +35,7 @@ function queryOf(text: string): Query | undefined {
   if (address !== undefined)
     return { text: formatAddress(address), kind: 'address', network: formatNetwork(address) }
   const nonce = statedNonce(text.trim().replace(/%7C/gi, '|')) // form bodies and URLs encode a token's delimiters
-  if (nonce !== '') return { text: nonce, kind: 'nonce' }
+  if (nonce !== undefined) return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
   return { text: text.trim(), kind: 'id' } // or the bare nonce, which looks like some proxies' request ids
 }

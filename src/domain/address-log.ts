@@ -2,7 +2,7 @@
  * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces, so a
  * request costs one read and one write. store/redis/lua/visits/address-log.lua mirrors this file.
  *
- *   entry of 8 bytes     | time 3 | label 3 | count 2 |     requests; in time order
+ *   entry of 8 bytes     | time 3 | label 3 | count 2 |     requests, in time order
  *                        | until 3 | mark 5           |     a used nonce
  *
  *   label   kind in the upper 3 bits, site tag in 21
@@ -39,7 +39,7 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
 }
 
 export interface LogRequest {
-  /** 1 to 2^21 - 1. If the site is unknown, tag and site limit are 0, and only the address's limit applies. */
+  /** `Site.logTag`, 1 to 2^21 - 1. If the site is unknown, tag and site limit are 0, and only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number
   readonly siteLimit: number

@@ -45,7 +45,7 @@ export class AddressTags {
    * renames all networks, so their meters start at zero, and their age with them: by the shard's age that zero would be their
    * usual rate, and each proof an excess.
    */
-  readonly firstProofs: readonly [string, string]
+  readonly firstProofNames: readonly [string, string]
   /** The ends of the owner's network's and of the wide network's bytes in an address. */
   readonly #ownerEnd: Ends
   readonly #wideEnd: Ends
@@ -54,7 +54,7 @@ export class AddressTags {
     this.#ownerEnd = { v4: V4_BYTE + v4.prefixBits.owner / 8, v6: v6.prefixBits.owner / 8 }
     this.#wideEnd = { v4: V4_BYTE + v4.prefixBits.wide / 8, v6: v6.prefixBits.wide / 8 }
     this.#input.set(tagKey)
-    this.firstProofs = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
+    this.firstProofNames = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
   }
 
   /** The name of an address: of IPv6, of the prefix that counts as one visitor. */

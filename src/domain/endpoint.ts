@@ -18,8 +18,6 @@ interface EndpointSpec {
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */
   readonly isCrossOrigin: boolean
-  /** The site's switch that lets the endpoint answer while Redis is away; without one it always fails closed. */
-  readonly failOpen?: keyof NonNullable<SiteSettings['failOpen']>
   /** The line of the dashboard's traffic in which an answer with 200 counts; `failed`, if the answer says `passed: false`. */
   readonly counts: { readonly ok: TrafficCount; readonly failed?: TrafficCount }
 }
@@ -36,7 +34,7 @@ export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
 
-/** The service's limits, with their settings (contract §8). */
+/** The service's limits, with their settings (docs/reference/contract.md, §8). */
 export const LIMITS = {
   challengeAddress: row('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
   challengeAddressSite: row('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
@@ -84,7 +82,6 @@ export const ENDPOINTS = {
     ],
     errorStyle: 'plain',
     isCrossOrigin: true,
-    failOpen: 'challenge',
     counts: { ok: 'challenges' },
   },
   verify: {
@@ -96,7 +93,6 @@ export const ENDPOINTS = {
     ],
     errorStyle: 'plain',
     isCrossOrigin: true,
-    failOpen: 'verify',
     counts: { ok: 'passed', failed: 'failed' },
   },
   'verify-token': { ...REDEMPTION, errorStyle: 'redemption' },

@@ -2,7 +2,7 @@
  * Meters: how many accepted proofs a network, or the returning addresses of a site, bring now and usually. A meter is two
  * exponentially weighted averages, kept as sums that fade, and when they were last faded:
  *
- *   | at, Unix ms 8 | recent 4 | usual 8 |     floating point, big endian
+ *   | at, Unix ms 8 | recent 4 | usual 8 |     bytes of floating point, big endian
  *
  * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/visits/meters.lua.
  */
@@ -21,7 +21,7 @@ export interface Rates {
   readonly usual: number
 }
 
-/** Every store call of a request returns these. */
+/** The store returns these to each request of a visitor. */
 export interface Meters {
   /** The store's age in milliseconds, over which the site's usual rate was gathered. */
   readonly ageMs: number
@@ -85,7 +85,7 @@ export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Prici
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
- * half is learned as usual, or an attack would soon become usual. Even so, who always stays at the budget makes it grow, but by no more than e-fold a day.
+ * half is learned as usual, or an attack would soon become usual. Even so a budget that is always used up grows, e-fold a day at most.
  *
  * @param free of the site, then of each network
  * @param proofs 1, or -1 to take one back
@@ -123,8 +123,7 @@ function add(
 }
 
 /**
- * @param list two times of first proofs (`AddressTags.firstProofs`), Unix milliseconds in `usual`; then the site's meter and those of
- * networks
+ * @param list the meters of `AddressTags.firstProofNames`, with a time (Unix milliseconds) as `usual`; then the site's and networks'
  */
 export function metersFrom([first, firstNamed, site, ...networks]: readonly Meter[], nowMs: number): Meters {
   const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
@@ -142,12 +141,12 @@ export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pric
   for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
-/** A first proof's `usual`, a time, is so large that it is kept for the longest time. */
+/** The time of a first proof is so large as `usual` that it is kept for KEPT_MS_MAX. */
 export function keptMs({ usual }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, usual))
 }
 
-/** Proofs a minute over the last day; older ones weigh less. undefined without meters. Too low in a store's first day. */
+/** Usual proofs a minute, over the whole last day, so too low in a store's first day; undefined without meters. */
 export function dailyRate(meters: readonly Meter[], nowMs: number): number | undefined {
   if (meters.length === 0) return undefined
   const { usualMs } = PRICING

@@ -22,8 +22,13 @@
 
 import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
-import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
-import { EPOCH_2024_MS } from '../protocol/wire.ts'
+import {
+  DIFFICULTY_MAX,
+  DIFFICULTY_MIN,
+  NONCE_LENGTH,
+  NONCE_TIME_ZERO_MS,
+  type PuzzleName,
+} from '../protocol/proof.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 
@@ -52,7 +57,7 @@ export interface Lifetimes {
 }
 
 /** What a nonce is valid for. */
-export interface NonceBinding {
+interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
   readonly storeEpoch: number
@@ -153,14 +158,14 @@ function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
 
 /** @param high the first 32 bits of the header */
 function issueTime(high: number, low: number): number {
-  return EPOCH_2024_MS + high * 512 + (low >>> 23)
+  return NONCE_TIME_ZERO_MS + high * 512 + (low >>> 23)
 }
 
 function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
-  const sinceEpoch = terms.issuedAtMs - EPOCH_2024_MS
-  const high = Math.floor(sinceEpoch / 512)
+  const sinceZero = terms.issuedAtMs - NONCE_TIME_ZERO_MS
+  const high = Math.floor(sinceZero / 512)
   const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_OFFSET
-  const low = ((sinceEpoch % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
+  const low = ((sinceZero % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
   bytes.writeUInt32BE(high, 0)
   bytes.writeUInt32BE(low >>> 0, 4)
 }

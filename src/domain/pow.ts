@@ -41,7 +41,7 @@ function digestOf(nonce: string, value: number): string {
   return hash('sha256', inputs[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
 }
 
-/** Each caller gets its own machine. Its memory is reserved until it is collected, so a search keeps one. */
+/** Makes a machine for the caller alone. Its memory is reserved until it is collected, so a search makes one and keeps it. */
 export function newHashwx(): HashwxMachine {
   return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
 }

@@ -2,7 +2,7 @@
  * The price of a challenge, in bits above the site's base; each bit doubles the work. Three questions (docs/explain/difficulty.md):
  *
  *   1. How much of its limit does this address use?
- *   2. Does its network, the owner's or the wide one around it, bring more than its budget?
+ *   2. Does its network, the owner's (IPv4 /24, IPv6 /48) or the wide one (/16, /32), bring more than its budget?
  *   3. Does this address return, while returning addresses bring more than the site's budget?
  *
  * One attack can cause both 2 and 3, so only the larger of the two is added to 1. Words of 2 and 3, also in meters.ts:
@@ -91,7 +91,7 @@ function rounded({ recent, usual }: Rates): Rates {
 export interface Price {
   readonly addressBits: number
   readonly networkBits: number
-  /** On top of the network's. */
+  /** What the site asks for beyond the network's bits. */
   readonly siteBits: number
   /** The network that costs most; undefined if none costs anything. */
   readonly costliest: NetworkRates | undefined
@@ -99,6 +99,11 @@ export interface Price {
 }
 
 export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
+  return priceAbove(bitsOfAddress(counts, pricing), counts.accepted, traffic, pricing)
+}
+
+/** Adds what network and site ask for to the bits of the address. */
+function priceAbove(addressBits: number, accepted: number, traffic: Traffic, pricing: Pricing): Price {
   const { siteRates, siteExpected, isKnownNetwork } = traffic
   let networkBits = 0
   let costliest: NetworkRates | undefined
@@ -106,13 +111,13 @@ export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricin
     const bits = excessBits(rates, rates.free, pricing.networkBitsMax, pricing)
     if (bits > networkBits) [networkBits, costliest] = [bits, rates]
   }
-  const isReturning = counts.accepted >= pricing.returningProofs
+  const isReturning = accepted >= pricing.returningProofs
   const bitsMax = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
-  const attackBits = isReturning
+  const askedBySite = isReturning
     ? excessBits(siteRates, siteFree(siteExpected, pricing), bitsMax, pricing)
     : 0
-  const siteBits = Math.max(0, attackBits - networkBits)
-  return { addressBits: bitsOfAddress(counts, pricing), networkBits, siteBits, costliest, isReturning }
+  const siteBits = Math.max(0, askedBySite - networkBits)
+  return { addressBits, networkBits, siteBits, costliest, isReturning }
 }
 
 export function difficultyOf(
@@ -123,8 +128,7 @@ export function difficultyOf(
 }
 
 /**
- * Compares a solution's difficulty with what network and site ask for now. The address's own bits are left out, because /challenge
- * has charged them.
+ * Compares a solution's difficulty with what network and site ask for now, without the address: /challenge has charged its bits.
  *
  * @returns `isUnderpriced` if a challenge would have over `lateBits` more by now; `isCapped` if the site's maximum cuts the price
  */
@@ -135,7 +139,7 @@ export function checkPrice(
   traffic: Traffic,
   pricing: Pricing,
 ): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
-  const price = priceOf({ challenges: 0, limitPerMinute: 1, accepted }, traffic, pricing)
+  const price = priceAbove(0, accepted, traffic, pricing)
   return {
     isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
     isCapped: bounds.base + price.networkBits + price.siteBits > bounds.max,
@@ -150,12 +154,12 @@ function bitsOfAddress(
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-/** What is free at a site, so that its usual rate counts as at least `siteUsualMin`, and as what the operator expects. */
+/** Makes a site's budget `budgetFactor` times the largest of its usual rate, `siteUsualMin` and what the operator expects. */
 export function siteFree(expected: number, { budgetFactor, siteUsualMin }: Pricing): number {
   return budgetFactor * Math.max(siteUsualMin, expected)
 }
 
-/** One bit for each doubling above the budget, rounded up; 0 or less within the budget. */
+/** One bit for each doubling above the budget, rounded up; within it 0 or less, also -Infinity. */
 function excessBits(rates: Rates, free: number, bitsMax: number, pricing: Pricing): number {
   const excess = rates.recent / budgetOf(rates, free, pricing)
   return Math.min(bitsMax, Math.ceil(Math.log2(excess)))

@@ -2,7 +2,7 @@
 
 import { type Address, isV4 } from '../addresses/address.ts'
 
-/** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
+/** A number for each network of an address: what one owner usually holds, and the wide network around it. */
 interface NetworkLevels {
   readonly owner: number
   readonly wide: number
@@ -39,7 +39,7 @@ export const PRICING = {
   learnedShare: 0.5,
   /** A store younger than this learns from all proofs, because it does not know yet what is usual. */
   learnsAllMs: 3_600_000,
-  /** Time constants of the averages: recent of a network, recent of a site, usual. People pay less soon after an attack on a site. */
+  /** Time constants of the averages. A site's recent rate fades soonest, so that people pay less soon after an attack. */
   networkRecentMs: 60_000,
   siteRecentMs: 20_000,
   usualMs: 86_400_000,

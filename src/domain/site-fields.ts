@@ -162,8 +162,8 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     defaultWords: `${BASE_BITS.sha256}, or ${BASE_BITS.hashwx} with --puzzle hashwx`,
     flag: 'base',
   },
-  'difficulty.min': { form: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
-  'difficulty.max': { form: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
+  'difficulty.min': { form: BITS, about: 'Lowest difficulty', fallback: DIFFICULTY_MIN, flag: 'min' },
+  'difficulty.max': { form: BITS, about: 'Highest difficulty', fallback: DIFFICULTY_MAX, flag: 'max' },
   'difficulty.solveMs': {
     form: SOLVE_MS,
     about: 'Target solve time in ms for 95 % of visitors on a quiet day, in place of --base',

@@ -8,7 +8,7 @@ import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, type SiteSettings, withUnknownFields } from './site-fields.ts'
 
-/** The stored form. Times are Unix milliseconds. */
+/** A site as it is stored. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
@@ -20,7 +20,7 @@ export interface SiteRecord extends SiteSettings {
   deletedAt?: number
 }
 
-/** The stored form, without the secret. */
+/** An API key as it is stored, without the secret. */
 export interface ApiKeyRecord {
   id: string
   siteKey: string
@@ -60,7 +60,7 @@ export interface Site {
   /** Includes defaults, and leaves out what the plan does not include. */
   readonly record: SiteRecord
   /** Names the site in tokens: first 10 bytes of SHA-256(site key), as one-byte characters. */
-  readonly tag: string
+  readonly tokenTag: string
   /** Names it in an address's record (address-log.ts): 21 bits of that hash, never 0. */
   readonly logTag: number
   readonly origins: OriginList
@@ -75,10 +75,7 @@ export interface Site {
   readonly test: TestOutcome | undefined
 }
 
-/**
- * The keys of the demo page's own sites start like this. They are the same at every service, so unless a site lists origins, only
- * the service's own pages may use it.
- */
+/** Starts the site keys of the demo page. All services have the same ones, so without listed origins only their own pages may use them. */
 export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
@@ -88,7 +85,7 @@ export function compileSite(stored: SiteRecord): Site {
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,
-    tag: digest.toString('latin1', 0, 10),
+    tokenTag: digest.toString('latin1', 0, 10),
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 means an unknown site
     origins: new OriginList(record.origins),
     known: new AddressSet(record.known.networks),
@@ -123,8 +120,8 @@ export function siteRefusal(
     : 'origin-refused'
 }
 
-export function isExpired(key: ApiKeyRecord, now: number): boolean {
-  return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
+export function isExpired(key: ApiKeyRecord, nowMs: number): boolean {
+  return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= nowMs
 }
 
 /** Texts, because /openapi.json shows them. */

@@ -3,6 +3,7 @@
  * accept them too (store/site-directory.ts).
  */
 
+import { DIFFICULTY_MIN } from '../protocol/proof.ts'
 import {
   type ApiKeyRecord,
   apiKeyRecord,
@@ -32,17 +33,14 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** The lowest difficulty, so tests need not wait. */
-const DIFFICULTY = 16
-
-/** Allows every origin. */
+/** Allows every origin, and has the lowest difficulty, so tests need not wait. */
 export function testSite(outcome: TestOutcome): Site {
   const site = compileSite({
     ...SITE_DEFAULTS,
     siteKey: TEST_KEYS[outcome].siteKey,
     name: `test: always ${outcome}`,
     threshold: 0,
-    difficulty: { base: DIFFICULTY, min: DIFFICULTY, max: DIFFICULTY },
+    difficulty: { base: DIFFICULTY_MIN, min: DIFFICULTY_MIN, max: DIFFICULTY_MIN },
     createdAt: 0,
     updatedAt: 0,
   })

@@ -56,7 +56,7 @@ export interface TokenClaims {
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
-  /** `Site.tag`. */
+  /** `Site.tokenTag`. */
   readonly siteTag: string
   readonly address: Address
   /** 0 to 1, in thousandths. */
@@ -151,9 +151,9 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** The nonce that a text states, though the token may be forged. Empty if the text has no token's form. */
-export function statedNonce(token: string): string {
-  return SHAPE.exec(token)?.[2] ?? ''
+/** The nonce that a text states, though the token may be forged. undefined if the text has no token's form. */
+export function statedNonce(token: string): string | undefined {
+  return SHAPE.exec(token)?.[2]
 }
 
 function tokenHmac(key: SigningKey, text: string): string {

@@ -76,28 +76,17 @@ function issue(
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
-  nowMs: number,
+  issuedAtMs: number,
 ): Issued {
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limitPerMinute: Math.min(siteLimit, addressLimit), accepted }
   const traffic = trafficAround(pricing, visit, meters)
-  const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
+  const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, issuedAtMs))
   const price = priceOf(counts, traffic, pricing)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)
-  const nonce = mintNonce(keyring, { issuedAtMs: nowMs, puzzle, difficulty }, binding, random)
-  return {
-    kind: 'issued',
-    site,
-    nonce,
-    issuedAtMs: nowMs,
-    puzzle,
-    difficulty,
-    bounds,
-    counts,
-    traffic,
-    price,
-  }
+  const nonce = mintNonce(keyring, { issuedAtMs, puzzle, difficulty }, binding, random)
+  return { kind: 'issued', site, nonce, issuedAtMs, puzzle, difficulty, bounds, counts, traffic, price }
 }

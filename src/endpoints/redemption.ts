@@ -7,8 +7,8 @@
  *   attempt:    API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
  *   conclusion: redeemed? -> score                                                       (400)
  *
- * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart: they could otherwise use up the
- * limit of a backend at their address.
+ * A refused attempt goes to the store too, because 429 takes precedence; it is only counted, as junk. Callers without a valid key are
+ * counted apart too: they could use up the limit of a backend at their address. Fails closed: an unknown outcome is 503.
  */
 
 import { hash } from 'node:crypto'
@@ -17,7 +17,7 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
-import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
+import { challengeLifetimeMs, type Lifetimes, nonceTerms } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
@@ -47,7 +47,7 @@ export interface Dialect<Body> {
 }
 
 /** @param key an API key of the right form, and `keyId` the id inside it */
-type Redeem<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
+type Redeemer<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
 
 interface AcceptedCaller {
   readonly apiKey: ApiKeyRecord
@@ -57,35 +57,44 @@ interface AcceptedCaller {
 /** The owner of the API key, or why the key is refused. */
 type Caller = AcceptedCaller | Refusal
 
-/** Succeeds if the token was unused. */
+/** The token is genuine. It may still have been used before, or its score be too low for the site. */
 interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  /** undefined with a test key, which reads and redeems no token. */
-  readonly redeem: TokenRedemption | undefined
+  readonly redeem: TokenRedemption
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
   /** The name of a field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
-  readonly nonce: string | undefined
+  readonly nonce: string
 }
 
-type Attempt = RefusedAttempt | Redeemable
+/** A test key that always passes reads and redeems no token, and has no ending. */
+interface TestPassed {
+  readonly verdict: 'test-passed'
+  readonly caller: AcceptedCaller
+  readonly claims: TokenClaims
+  readonly nonce: undefined
+}
+
+type Attempt = RefusedAttempt | Redeemable | TestPassed
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export function redemption<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeem<Body> {
-  const charge = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
+export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeemer<Body> {
+  const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    recordKeyUse(service, caller)
+    // Uses of test keys are not noted.
+    if (!('reason' in caller) && caller.site.test === undefined)
+      service.keyUses.note(caller.apiKey.id, service.now())
     const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        if ('apiKey' in caller) countBackend(service, address, request, attempt, admission)
+        countBackend(service, address, request, attempt, admission)
         exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
       }),
     )
@@ -94,12 +103,12 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
   const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
-      if (caller !== undefined) charge(exchange, caller, keyId, body)
+      if (caller !== undefined) redeem(exchange, caller, keyId, body)
       else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
   return (exchange, key, keyId, body) => {
     const caller = cachedCaller(service, key, keyId)
-    if (caller !== undefined) charge(exchange, caller, keyId, body)
+    if (caller !== undefined) redeem(exchange, caller, keyId, body)
     else load(exchange, key, keyId, dialect.copyBody(body))
   }
 }
@@ -127,10 +136,6 @@ function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: stri
   apiKeys.load(keyId, keyLoaded)
 }
 
-function recordKeyUse({ keyUses, now }: Service, caller: Caller): void {
-  if ('apiKey' in caller && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
-}
-
 function attemptOf<Body>(
   { keyring, settings, now }: Service,
   dialect: Dialect<Body>,
@@ -149,20 +154,20 @@ function attemptOf<Body>(
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
     const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
-    return refused({ reason }, statedNonce(token) || undefined)
+    return refused({ reason }, statedNonce(token))
   }
   const { claims } = reading
   const { nonce, storeEpoch } = claims
   if (claims.issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' }, nonce)
   if (nowMs >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
     return refused({ reason: 'token-expired' }, nonce)
-  if (claims.siteTag !== site.tag) return refused({ reason: 'token-other-site' }, nonce)
+  if (claims.siteTag !== site.tokenTag) return refused({ reason: 'token-other-site' }, nonce)
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
   if (expected !== undefined && !dialect.matchesVisitor(expected, claims.address, settings)) {
     const mismatch = { expected, visitor: claims.address }
     return refused({ reason: 'token-other-address', mismatch }, nonce)
   }
-  const claim = claimOf(apiKey.id, idempotencyKey, token)
+  const claim = retryClaim(apiKey.id, idempotencyKey, token)
   const redeem = { nonce, storeEpoch, expiresAtMs: recordExpiresAtMs(claims, nowMs), claim }
   const namesVisitor = expected !== undefined
   return { verdict: 'redeemable', caller, claims, redeem, namesVisitor, ignored: parsed.ignored, nonce }
@@ -170,29 +175,28 @@ function attemptOf<Body>(
 
 function testAttemptOf(
   caller: AcceptedCaller,
-  lifetimes: ServiceSettings,
+  lifetimes: Lifetimes,
   { expectedIp }: Redemption,
   address: Address,
   issuedAtMs: number,
 ): Attempt {
-  const { test, tag } = caller.site
+  const { test, tokenTag } = caller.site
   if (test !== 'passes') return refused({ reason: test === 'used' ? 'test-key-used' : 'test-key-fails' })
   const claims = {
     issuedAtMs,
     lifetimes,
     nonce: '0'.repeat(NONCE_LENGTH),
     counter: 0,
-    siteTag: tag,
+    siteTag: tokenTag,
     address: expectedIp === undefined ? address : addressFrom(expectedIp)!,
     score: 1,
     storeEpoch: 0,
   }
-  const unread = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
-  return { verdict: 'redeemable', caller, claims, ...unread }
+  return { verdict: 'test-passed', caller, claims, nonce: undefined }
 }
 
-/** Retries of a redemption have the same claim. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
-function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
+/** Is the same for all retries of a redemption. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
+function retryClaim(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''
     : hash('sha256', JSON.stringify([keyId, idempotencyKey, token]), 'base64url')
@@ -210,7 +214,6 @@ function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs:
   return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
 }
 
-/** A site with its own limit counts its callers' addresses apart. */
 function requestOf(
   { settings, tags }: Service,
   address: Address,
@@ -225,13 +228,13 @@ function requestOf(
   }
   const { id, siteKey } = caller.apiKey
   const siteLimit = caller.site.record.limits?.redeem
-  const isJunk = attempt.verdict === 'refused'
   return {
+    // A site with its own limit counts its callers' addresses apart.
     callerKey: siteLimit === undefined ? key : windowOfSite(key, siteKey),
     callerLimit: siteLimit ?? limits.redeemAddress,
     apiKey: { id, limit: siteLimit ?? limits.redeemApiKey, siteKey },
-    redeem: isJunk ? undefined : attempt.redeem,
-    isJunk,
+    redeem: attempt.verdict === 'redeemable' ? attempt.redeem : undefined,
+    isJunk: attempt.verdict === 'refused',
   }
 }
 
@@ -244,14 +247,16 @@ function countBackend(
   admission: RedemptionAdmission,
 ): void {
   const { callerKey, callerLimit, apiKey } = request
+  if (apiKey === undefined) return // the key is not valid
+  const { siteKey, id: apiKeyId, limit } = apiKey
   const isSpent =
     admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
-  const { siteKey, id: apiKeyId, limit } = apiKey!
-  const isJunk = request.isJunk === true || isSpent
-  const isRefused = attempt.verdict === 'refused'
-  const ignored = isRefused ? undefined : attempt.ignored
-  const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk, ignored }
-  backends.note(address, counted, isRefused || attempt.namesVisitor)
+  const isJunk = attempt.verdict === 'refused' || isSpent
+  const token = attempt.verdict === 'redeemable' ? attempt : undefined
+  const limits = [callerLimit, limit] as const
+  const counted = { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: token?.ignored }
+  // A backend is warned if it never sends the visitor's address. Without a token there was none to send.
+  backends.note(address, counted, token?.namesVisitor ?? true)
 }
 
 function replyTo<Body>(
@@ -266,26 +271,25 @@ function replyTo<Body>(
     return notAdmittedReply(style, admission, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if ('reason' in conclusion) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
-  const { claims, redeem } = conclusion
+  const { verdict, claims } = conclusion
   const { apiKey, site } = conclusion.caller
-  const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }
-  // Redemptions with a test key are not recorded.
-  const ending = redeem === undefined ? undefined : redeemed
+  const ending: Redeemed | undefined =
+    verdict === 'test-passed' ? undefined : { kind: 'redeemed', apiKey, claims }
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
 function siteLimits(caller: Caller): PolicyList | undefined {
-  const limit = 'site' in caller ? caller.site.record.limits?.redeem : undefined
+  const limit = 'reason' in caller ? undefined : caller.site.record.limits?.redeem
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
 
 function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): RefusalSubject {
-  return { siteKey: 'apiKey' in caller ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
+  return { siteKey: 'reason' in caller ? undefined : caller.apiKey.siteKey, apiKeyId, nonce }
 }
 
-function conclude(attempt: Attempt, { token }: Admitted): Redeemable | Refusal {
+function conclude(attempt: Attempt, { token }: Admitted): Redeemable | TestPassed | Refusal {
   if (attempt.verdict === 'refused') return attempt.refusal
-  if (attempt.redeem === undefined) return attempt
+  if (attempt.verdict === 'test-passed') return attempt
   switch (token) {
     case 'redeemed': {
       const isEnough = attempt.claims.score >= attempt.caller.site.record.minScore

@@ -2,7 +2,7 @@
  * POST /siteverify, and GET at reCAPTCHA's path: /verify-token with the field names of the large hosted CAPTCHAs.
  *
  *   a page? -> body read -> secret -> redemption.ts
- *   400        413          200
+ *   400        413          200: from here on refusals of 400 and 401 are 200 with `error-codes`, as the vendors answer
  *
  * Requests from pages are refused: a page could post forms here without a preflight, and so use up the limit of a backend that
  * shares its visitors' address.
@@ -15,14 +15,14 @@ import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import { refusalReply, siteverifyJson } from '../http/replies.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
-import { type Dialect, redemption } from './redemption.ts'
+import { type Dialect, redeemer } from './redemption.ts'
 import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
 
 export const siteverify = (service: Service): Endpoint => endpointWith(service, answerOf)
 
-/** Adds empty `error-codes` to a success, which backends of hCaptcha and reCAPTCHA would take for a failure. */
+/** A success also has empty `error-codes` and always `cdata`. Backends of the other vendors would take `error-codes` for a failure. */
 export const turnstile = (service: Service): Endpoint =>
   endpointWith(service, (claims, site) => {
     return { ...answerOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
@@ -30,7 +30,7 @@ export const turnstile = (service: Service): Endpoint =>
 
 function endpointWith(service: Service, answer: Answer): Endpoint {
   const style = replyStyle('siteverify', service.settings)
-  const redeem = redemption(service, style, dialectWith(answer))
+  const redeem = redeemer(service, style, dialectWith(answer))
   return (exchange, query) => {
     if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
@@ -51,10 +51,10 @@ function credentialsIn(body: Buffer, contentType: string, query: string): Creden
   if (!read.ok) return read
   const secret = secretOf(read.body)
   if (secret === undefined) return { refusal: { reason: 'credentials-missing' } }
-  const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
-  if (typeof secret !== 'string' || keyId === undefined)
-    return { refusal: { reason: 'credentials-malformed' } }
-  return { fields: read.body, secret, keyId }
+  const key = typeof secret === 'string' ? secret : '' // A list or a number is malformed too.
+  const keyId = apiKeyId(key)
+  if (keyId === undefined) return { refusal: { reason: 'credentials-malformed' } }
+  return { fields: read.body, secret: key, keyId }
 }
 
 function dialectWith(answer: Answer): Dialect<SiteverifyFields> {

@@ -11,7 +11,7 @@ import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { refusalReply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
-import { type Dialect, redemption } from './redemption.ts'
+import { type Dialect, redeemer } from './redemption.ts'
 import { type Endpoint, replyStyle, type Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
@@ -26,7 +26,7 @@ const DIALECT: Dialect<Buffer> = {
 
 export function verifyToken(service: Service): Endpoint {
   const style = replyStyle('verify-token', service.settings)
-  const redeem = redemption(service, style, DIALECT)
+  const redeem = redeemer(service, style, DIALECT)
   return exchange => {
     const { authorization } = exchange
     if (authorization === '') return exchange.answer(refusalReply(style, { reason: 'credentials-missing' }))

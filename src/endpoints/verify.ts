@@ -48,6 +48,7 @@ import {
 } from './service.ts'
 import {
   type AllowedVisit,
+  type Charge,
   chargeOf,
   siteKeyRefusal,
   trafficAround,
@@ -139,11 +140,10 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 
-/** The store spends the nonce only if it was solved. A refused attempt has cost its sender nothing, so it counts as junk. */
+/** The store spends the nonce only if it was solved. */
 function requestOf({ pricing }: Service, visit: Visit, attempt: Attempt): SolutionRequest {
   const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-  const isJunk = attempt.verdict === 'refused'
-  return chargeOf(pricing, visit, 'verify', isFailure(attempt, visit.site), spend, isJunk)
+  return chargeOf(pricing, visit, 'verify', chargeFor(attempt, visit.site), spend)
 }
 
 function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: string): Attempt {
@@ -159,7 +159,7 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   }
   const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
-  // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
+  // During a rotation another host may have signed with another secret, under which the address may be on another Cluster shard.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.translated(visit.addressKey, address)
@@ -220,16 +220,14 @@ function attemptWithNonce(
 }
 
 /** Failures at a test site, or by IP rules, do not count against the address. */
-function isFailure(attempt: Attempt, site: Site | null): boolean {
-  if (site?.test !== undefined) return false
-  switch (attempt.verdict) {
-    case 'solved':
-      return attempt.score.score < (site?.record.threshold ?? 1)
-    case 'failed':
-      return attempt.reason === 'proof-wrong'
-    default:
-      return false
-  }
+function chargeFor(attempt: Attempt, site: Site | null): Charge {
+  if (attempt.verdict === 'refused') return 'junk'
+  if (site?.test !== undefined) return 'plain'
+  const isFailure =
+    attempt.verdict === 'solved'
+      ? attempt.score.score < attempt.visit.site.record.threshold
+      : attempt.reason === 'proof-wrong'
+  return isFailure ? 'failed' : 'plain'
 }
 
 function conclude(
@@ -292,8 +290,8 @@ function concludeSolved(
   // Bits of two puzzles do not compare, so a challenge of the former puzzle is priced from its own bits up. What its network or site
   // must pay still comes on top, so challenges that were hoarded gain nothing.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
-  const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  const { isUnderpriced, isCapped } = checkPrice(difficulty, asked, admitted.accepted, traffic, pricing)
+  const within = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
+  const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic, pricing)
   if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
   // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
   const isCounted = !isCapped
@@ -312,7 +310,7 @@ function concludeSolved(
     lifetimes: settings,
     nonce,
     counter,
-    siteTag: site.tag,
+    siteTag: site.tokenTag,
     address,
     score,
     storeEpoch: siteEpoch,

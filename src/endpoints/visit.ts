@@ -24,15 +24,16 @@ interface Visitor {
   readonly address: Address
   /** Empty if absent. */
   readonly origin: string
+  /** True in a known network of the site (docs/glossary.md). */
   readonly isKnown: boolean
   /** The key of the address log in the store that counts the visitor's requests. */
   readonly addressKey: string
-  /** The tags that `addressKey` was made with. */
+  /** The tags that made `addressKey`: /verify may try those of another secret. */
   readonly tags: AddressTags
   /** The limits that the site sets itself, for the headers. */
   readonly siteLimits: PolicyList | undefined
   readonly addressLimit: number
-  /** The limit per address and site; 0 if the site does not exist. */
+  /** The limit per address and site; 0 for none, if the site does not exist. */
   readonly siteLimit: number
 }
 
@@ -61,7 +62,7 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
   return isSiteKey(siteKey) ? undefined : { reason: 'site-key-malformed' }
 }
 
-/** Gets null for a site that does not exist, and a body that is valid only until the call returns. */
+/** The site is null if it does not exist; the body is valid only until the call returns. */
 type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
 /** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
@@ -92,7 +93,7 @@ function loadSite(
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Finds the visitor, the limits that count the request, and why it will be refused. Returns undefined if the client has left already. */
+/** Finds the visitor, the limits of the request, and why it will be refused. Returns undefined if the client has left already. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
@@ -102,7 +103,7 @@ export function visitOf(
   const { address, origin } = exchange
   if (address === undefined) return undefined
   const { limits, ipv6PrefixBits } = settings
-  const [addressRow, siteRow] = ENDPOINTS[name].limits
+  const [ofAddress, ofSite] = ENDPOINTS[name].limits
   const key = tags.keyOf(address, ipv6PrefixBits)
   if (site === null)
     return {
@@ -112,7 +113,7 @@ export function visitOf(
       addressKey: key,
       tags,
       siteLimits: undefined,
-      addressLimit: limits[addressRow.limit],
+      addressLimit: limits[ofAddress.limit],
       siteLimit: 0,
       site,
       refusal: { reason: 'site-unknown' },
@@ -120,7 +121,7 @@ export function visitOf(
   const isKnown = site.known.has(address)
   // A known network's own limit replaces both others, and counts for this site alone.
   const knownLimit = isKnown ? site.record.known.limit : undefined
-  const ownSiteLimit = knownLimit ?? site.record.limits?.[siteRow.siteSetting]
+  const ownSiteLimit = knownLimit ?? site.record.limits?.[ofSite.siteSetting]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
   const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
@@ -131,8 +132,8 @@ export function visitOf(
     addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
     siteLimits: ownLimits(knownLimit, ownSiteLimit),
-    addressLimit: knownLimit ?? limits[addressRow.limit],
-    siteLimit: ownSiteLimit ?? limits[siteRow.limit],
+    addressLimit: knownLimit ?? limits[ofAddress.limit],
+    siteLimit: ownSiteLimit ?? limits[ofSite.limit],
     site,
     refusal: reason === undefined ? undefined : { reason, detail: detailOf(reason, origin) },
   }
@@ -144,47 +145,48 @@ function detailOf(reason: Reason, origin: string): string | undefined {
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
 
+/** A `failed` solution is wrong, or its score too low. `junk` will be refused and has cost its sender nothing (an invented nonce). */
+export type Charge = 'plain' | 'failed' | 'junk'
+
 /**
- * Makes the store's request. /challenge ignores the fields of a solution: adding them by a spread took /verify 2 us.
+ * Makes the store's request.
  *
- * @param failed the solution is wrong, or its score too low
  * @param spend the nonce to use up; without it, the request is only counted
- * @param isJunk the request will be refused and has cost its sender nothing (an invented nonce)
  */
 export function chargeOf(
   pricing: Pricing,
   visit: Visit,
   name: VisitorEndpointName,
-  failed = false,
+  charge: Charge = 'plain',
   spend?: SolutionRequest['spend'],
-  isJunk = false,
 ): SolutionRequest {
   const { addressKey, addressLimit, siteLimit, site, refusal } = visit
+  const isJunk = charge === 'junk'
   return {
     addressKey: chargedKey(addressKey, refusal, isJunk),
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
     metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
-    failOpen: site?.record.failOpen?.[ENDPOINTS[name].failOpen],
-    failed,
+    failOpen: site?.record.failOpen?.[name],
+    failed: charge === 'failed',
     spend,
   }
 }
 
-/** Requests that will be refused count in logs of their own: others could send them to use up a visitor's limits. */
+/** Requests that will be refused count in windows of their own: others could send them to use up a visitor's limits. */
 function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: boolean): string {
   if (refusal !== undefined) return windowOfRefused(addressKey)
   return isJunk ? windowOfJunk(addressKey) : addressKey
 }
 
-/** Known networks and private addresses have no meters. Proofs of known networks and at test sites are not added to any. */
+/** Only the site's meter is asked for in known networks, which add no proof to it, and at private addresses. Test sites add none either. */
 function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const siteProofs = siteFree(expectedOf(site), pricing)
   return {
-    firstProofs: tags.firstProofs,
+    firstProofs: tags.firstProofNames,
     meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
     free: hasNetworks ? [siteProofs, owner, wide] : [siteProofs],
     counts: !isKnown && site.test === undefined,
@@ -201,7 +203,7 @@ export function trafficAround(
   return trafficOf(meters, networkPricing(address, pricing), expectedOf(site), isKnown, pricing)
 }
 
-/** The operator's estimate, in proofs of returning addresses a minute. */
+/** The operator's estimate (`expected` in price.ts), in proofs of returning addresses a minute. */
 function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }

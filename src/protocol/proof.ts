@@ -3,7 +3,7 @@
  * Browsers use it too, so this folder imports nothing. The nonce is 32 lowercase hex characters, as sent; numbers are decimal ASCII
  * without leading zeros.
  *
- *   sha256  input  = nonce ++ counter, which always fits one SHA-256 block of up to 55 bytes
+ *   sha256  input  = nonce ++ counter, at most 48 bytes, so SHA-256 compresses once (up to 55)
  *           digest = SHA-256(input)
  *           valid  = digest starts with at least `difficulty` zero bits, most significant bit of byte 0 first
  *
@@ -18,17 +18,20 @@ export const PUZZLES = ['sha256', 'hashwx'] as const
 export type PuzzleName = (typeof PUZZLES)[number]
 
 export const NONCE_LENGTH = 32
+/** The 41 bits that a nonce starts with are its issue time, in milliseconds after this one (domain/nonce.ts). */
+export const NONCE_TIME_ZERO_MS = Date.UTC(2024, 0, 1)
 export const PROOF_INPUT_MAX = NONCE_LENGTH + 16
 
+// The contract's range (docs/reference/contract.md).
 export const DIFFICULTY_MIN = 16
 export const DIFFICULTY_MAX = 28
 
-/** Counters whose digits differ in the last four alone: solvers hash them as one block. */
+/** The counters of one block of widget/solver/block.ts, whose digits differ in the last four alone. */
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
 /** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
-/** A GPU has the rest below 2^53, after the ranges of 78 threads. */
+/** A GPU starts after the ranges of 78 threads, more than a pool has. Two ranges are left for it below 2^53. */
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
 
 /** 2^53 - 1, the last that JSON and JavaScript carry exactly. */
@@ -38,7 +41,7 @@ export function proofInput(nonce: string, counter: number): string {
   return nonce + String(counter)
 }
 
-/** Making a HashWX function takes a browser as long as 500 hashes. */
+/** Making a HashWX function takes a browser as long as 500 hashes, under 1 % of the work of so many counters. */
 export const COUNTERS_PER_FUNCTION = 65_536
 
 export function seedInput(nonce: string, counter: number): string {
@@ -46,7 +49,7 @@ export function seedInput(nonce: string, counter: number): string {
 }
 
 export function isNonceText(text: string): boolean {
-  return /^[0-9a-f]{32}$/.test(text)
+  return text.length === NONCE_LENGTH && /^[0-9a-f]*$/.test(text)
 }
 
 /** The first counter of a thread, by its index. */

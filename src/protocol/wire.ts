@@ -1,9 +1,6 @@
-/** JSON bodies of the endpoints (contract §2), and the codes of POST /siteverify. */
+/** JSON bodies of the endpoints (docs/reference/contract.md, §2), and the codes of POST /siteverify. */
 
 import type { PuzzleName } from './proof.ts'
-
-/** A nonce starts with its issue time: 41 bits, milliseconds since then (domain/nonce.ts). */
-export const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /** The answer of GET /challenge. */
 export interface Challenge {
@@ -35,7 +32,7 @@ export interface Solution {
   /** SHA-256 of browser signals, in hexadecimal. */
   fingerprintHash: string
   environment?: Environment
-  /** Beyond the contract, as is `cdata`: set by the page, bound in the token, returned by POST /siteverify. */
+  /** `action` and `cdata` are not in the contract: the page sets them, the token holds them, and POST /siteverify returns them. */
   action?: string | undefined
   cdata?: string | undefined
 }
@@ -49,7 +46,7 @@ export type VerificationResult =
 export interface Redemption {
   token: string
   expectedIp?: string
-  /** Beyond the contract: 1 to 64 characters; a retry with the same key gets the first answer. */
+  /** It is not in the contract. 1 to 64 characters; a retry with the same key gets the first answer. */
   idempotencyKey?: string
 }
 

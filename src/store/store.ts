@@ -34,7 +34,7 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** Names of the times of two first proofs (`AddressTags.firstProofs`). */
+  /** Names of the times of two first proofs (`AddressTags.firstProofNames`). */
   readonly firstProofs: readonly [string, string]
   /** Names of meters: the site's, then those of the owner's network and of the wide one, if networks are counted. */
   readonly meters: readonly string[]

@@ -1,7 +1,7 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
-import type { PuzzleName } from '../protocol/proof.ts'
-import { type Challenge, EPOCH_2024_MS } from '../protocol/wire.ts'
+import { NONCE_TIME_ZERO_MS, type PuzzleName } from '../protocol/proof.ts'
+import type { Challenge } from '../protocol/wire.ts'
 import { nowMs, sleep } from './dom.ts'
 import { type ModeSettings, openSession, searchOnGpu } from './modes.ts'
 import {
@@ -212,7 +212,7 @@ async function openFor(
  * `/ 8` drops the others. Lifetimes are 10 s to 10 minutes.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
-  const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
+  const issuedAt = NONCE_TIME_ZERO_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
   const lifetimeMs = Math.min(Math.max(expiresAt - issuedAt || 600_000, 10_000), 600_000)
   return lifetimeMs * 0.95 - 1500
 }

@@ -8,6 +8,7 @@ import {
   formatAddress,
   formatNetwork,
   isV4,
+  isWide,
   parseAddress,
   parseRange,
   visitorKey,
@@ -90,6 +91,18 @@ test('visitor keys: whole IPv4 addresses, prefixes of IPv6', () => {
   assert.notEqual(key('2001:db8:1:2::', 64), key('2001:db8:1:3::', 64))
   assert.equal(key('2001:db8:1:2ff::', 60), '20010db8000102f0')
   assert.equal(key('2001:db8::1', 128), '20010db8000000000000000000000001')
+})
+
+test('a set covers each of its own ranges, also one of IPv6 that contains no IPv4', () => {
+  for (const range of words('::/0 ::/8 0.0.0.0/0 203.0.113.0/24 2001:db8::/32'))
+    assert.ok(new AddressSet([range]).covers(range), range)
+  assert.ok(!new AddressSet(['2001:db8::/32']).covers('2001:db8::/31'))
+})
+
+test('a range is wide beyond an IPv4 /16, or a prefix of IPv6', () => {
+  const isWideOf = (range: string) => isWide(range, 44)
+  const wide = words('0.0.0.0/0 10.0.0.0/15 2001:db8::/43 ::/0')
+  assert.deepEqual([...wide, ...words('10.0.0.0/16 10.0.0.1 2001:db8::/44 ::1')].filter(isWideOf), wide)
 })
 
 test('a malformed CIDR is refused', () => {

@@ -101,7 +101,7 @@ test('tags are the same on all hosts with the same first secret, and others unde
 })
 
 test('each secret has an age of its own for networks, and the age and the meters of sites are the same', () => {
-  const [ours, theirs] = [tags.firstProofs, tagsOf(OTHER).firstProofs]
+  const [ours, theirs] = [tags.firstProofNames, tagsOf(OTHER).firstProofNames]
   assert.deepEqual([ours, theirs[0]], [['e:born', 'e:born:q5xV0JSs'], 'e:born'])
   assert.notEqual(ours[1], theirs[1])
   assert.equal(siteMeter(SITE), `e:${SITE}`)

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
-import { admitToWindow, stepMs, WINDOW_MS } from '../../src/domain/limits.ts'
+import { stepMs, WINDOW_MS } from '../../src/domain/limits.ts'
+import { admitToWindow } from '../../src/domain/redemption-window.ts'
 
 const KIND = LogKind.challenge
 const challenge = { siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
@@ -54,7 +55,7 @@ test('records stay small: at the contract limits, and at the highest that can be
 
   let window: Buffer | undefined
   for (let now = 0; now < 2 * WINDOW_MS; now += 30) {
-    const decision = admitToWindow(window, now, 1_000_000, 'api-key')
+    const decision = admitToWindow(window, now, 1_000_000)
     if (decision.status === 'admitted') window = decision.record
   }
   assert.ok(window!.length <= 4 + 5 * 258, String(window!.length))

@@ -66,7 +66,11 @@ class Town {
       this.#meters.set(name, known)
       return known
     }
-    const names = [...TAGS.firstProofs, siteMeter(SITE), ...TAGS.networkMeters(from, TAGS.keyOf(from, 64))]
+    const names = [
+      ...TAGS.firstProofNames,
+      siteMeter(SITE),
+      ...TAGS.networkMeters(from, TAGS.keyOf(from, 64)),
+    ]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters
@@ -76,7 +80,7 @@ class Town {
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
-    for (const name of TAGS.firstProofs) renewFirstProof(this.#meters.get(name)!, this.nowMs)
+    for (const name of TAGS.firstProofNames) renewFirstProof(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 

@@ -14,7 +14,8 @@ const KEPT_SECONDS = 600
 /** Two of them: the store's first proof came then. */
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
-  const { firstProofs } = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing, PRICING)
+  const { signing } = new Keyring(env.POWGATE_SECRETS!.split(','))
+  const firstProofs = new AddressTags(signing, PRICING).firstProofNames
   if (server === undefined) {
     const store = await openEmbedded(dataDir, { clock: () => nowMs - QUIET_MS })
     const storeEpoch = store.requests.epochOf('')!

@@ -5,7 +5,6 @@
  */
 
 import {
-  BRANCHES_MAX,
   batch,
   INSTRUCTIONS,
   KEEP_SIGN,
@@ -13,6 +12,7 @@ import {
   PROGRAMS,
   programs,
   REGISTERS_BYTES,
+  REPEATS_MAX,
   ROTATE,
   SUBTRACT,
   scratchpad,
@@ -20,11 +20,13 @@ import {
   XOR_IMMEDIATE,
 } from './machine'
 
+// The build compiles this file, which hands on what JavaScript uses of machine.ts.
 export { batch, fill, interpret, judge, make, result, seed } from './machine'
 
 /** The emitted module starts here, and takes 12 KiB. */
 export const code: usize = memory.data(16_384)
-let end: usize = 0
+/** The next byte is written here. */
+let cursor: usize = 0
 
 // biome-ignore format: each line is one section
 const PREFIX: usize = memory.data<u8>([
@@ -36,14 +38,18 @@ const PREFIX: usize = memory.data<u8>([
 ])
 const PREFIX_BYTES: usize = 38
 
-// Locals of `run`: its parameter, the address of the present input's registers, the repeats that are left in the pass, whether the
-// program repeats now, and r0 to r9.
+// Locals of `run`: its parameter `end`, the address of the present input's registers, the repeats that are left in the pass, whether
+// the program repeats now, and r0 to r9.
 const END: u32 = 0
 const INPUT: u32 = 1
-const BRANCHES: u32 = 2
-const TAKEN: u32 = 3
+const REPEATS_LEFT: u32 = 2
+const REPEATS: u32 = 3
 const R0: u32 = 4
 
+const SCRATCHPAD_BYTES: u32 = 2048 // as in machine.ts
+const NO_RESULT: u32 = 0x40
+const I64: u32 = 0x7e
+const I32: u32 = 0x7f
 const LOOP: u32 = 0x03
 const END_BLOCK: u32 = 0x0b
 const BRANCH_IF: u32 = 0x0d
@@ -73,17 +79,17 @@ const I32_WRAP: u32 = 0xa7
 /** @returns the length of the module, which starts at `code` */
 export function emit(): usize {
   memory.copy(code, PREFIX, PREFIX_BYTES)
-  end = code + PREFIX_BYTES
+  cursor = code + PREFIX_BYTES
   put(10) // the section of code
   const section = beginSized()
   put(1) // function
   const body = beginSized()
-  put(2) // kinds of locals: INPUT, BRANCHES and TAKEN; the registers
-  put2(3, 0x7f)
-  put2(10, 0x7e)
+  put(2) // types of locals: of INPUT, REPEATS_LEFT and REPEATS; of the registers
+  put2(3, I32)
+  put2(10, I64)
   putConstant(I32_CONST, <u32>batch)
   put2(SET, INPUT)
-  put2(LOOP, 0x40)
+  put2(LOOP, NO_RESULT)
   for (let register: u32 = 0; register < 10; register++) {
     put2(GET, INPUT)
     putAccess(I64_LOAD, register * 8)
@@ -107,17 +113,17 @@ export function emit(): usize {
   put2(END_BLOCK, END_BLOCK) // Ends the loop, then the function.
   endSized(body)
   endSized(section)
-  return end - code
+  return cursor - code
 }
 
 function putPass(isOnMemory: bool): void {
-  putConstant(I32_CONST, BRANCHES_MAX)
-  put2(SET, BRANCHES)
-  let stored = <u32>scratchpad + 2048
+  putConstant(I32_CONST, REPEATS_MAX)
+  put2(SET, REPEATS_LEFT)
+  let stored = <u32>scratchpad + SCRATCHPAD_BYTES // filled from its end, as runPass does
   for (let index: usize = 0; index < PROGRAMS; index++) {
     const program = programs + index * INSTRUCTIONS * 4
-    put2(LOOP, 0x40)
-    putMultiply(load<u32>(program))
+    put2(LOOP, NO_RESULT)
+    putRmcg(load<u32>(program))
     for (let at: usize = 1; at < 7; at++) {
       const instruction = load<u32>(program + at * 4)
       if (at % 2 === 1) putX(instruction, isOnMemory)
@@ -129,14 +135,14 @@ function putPass(isOnMemory: bool): void {
     if (isOnMemory) continue
     for (let register: u32 = 0; register < 8; register++) {
       stored -= 8
-      putConstant(I32_CONST, 0)
+      putConstant(I32_CONST, 0) // The offset is the whole address.
       put2(GET, R0 + register)
       putAccess(I64_STORE, stored)
     }
   }
 }
 
-function putMultiply(instruction: u32): void {
+function putRmcg(instruction: u32): void {
   put2(GET, destination(instruction))
   put2(GET, source(instruction))
   put(I64_MUL)
@@ -145,20 +151,20 @@ function putMultiply(instruction: u32): void {
   put2(SET, destination(instruction))
 }
 
-/** No other instruction of a program writes what RMCG wrote, so its register still says whether to repeat. */
-function putRepeat(multiply: u32): void {
-  put2(GET, destination(multiply))
+/** Repeats if bit 5 of RMCG's result is 0 and repeats are left. Its register still has it: no other instruction writes there. */
+function putRepeat(rmcg: u32): void {
+  put2(GET, destination(rmcg))
   putConstant(I64_CONST, 32)
   put2(I64_AND, I64_IS_ZERO)
-  put2(GET, BRANCHES)
+  put2(GET, REPEATS_LEFT)
   putConstant(I32_CONST, 0)
   put2(I32_NE, I32_AND)
-  put2(SET, TAKEN)
-  put2(GET, BRANCHES)
-  put2(GET, TAKEN)
+  put2(SET, REPEATS)
+  put2(GET, REPEATS_LEFT)
+  put2(GET, REPEATS)
   put(I32_SUB)
-  put2(SET, BRANCHES)
-  put2(GET, TAKEN)
+  put2(SET, REPEATS_LEFT)
+  put2(GET, REPEATS)
   put2(BRANCH_IF, 0)
 }
 
@@ -186,7 +192,7 @@ function putOperand(instruction: u32, isOnMemory: bool): void {
   put2(GET, source(instruction))
   if (!isOnMemory) return
   put(I32_WRAP)
-  putConstant(I32_CONST, 2040)
+  putConstant(I32_CONST, SCRATCHPAD_BYTES - 8) // a multiple of 8, within the scratchpad
   put(I32_AND)
   putAccess(I64_LOAD, <u32>scratchpad)
 }
@@ -204,7 +210,7 @@ function immediate(instruction: u32): u32 {
 }
 
 function put(byte: u32): void {
-  store<u8>(end++, <u8>byte)
+  store<u8>(cursor++, <u8>byte)
 }
 
 function put2(first: u32, second: u32): void {
@@ -227,12 +233,12 @@ function putAccess(opcode: u32, offset: u32): void {
 
 /** Leaves room for a size in five bytes of LEB128, which `endSized` writes. Returns where the sized part starts. */
 function beginSized(): usize {
-  end += 5
-  return end
+  cursor += 5
+  return cursor
 }
 
 function endSized(start: usize): void {
-  const size = end - start
+  const size = cursor - start
   for (let digit: usize = 0; digit < 5; digit++)
     store<u8>(start - 5 + digit, <u8>((size >> (7 * digit)) & 127) | (digit < 4 ? 128 : 0))
 }

@@ -1,7 +1,7 @@
 /**
  * HashWX (tevador, 2026), for server and browser: a random function of 32 small programs for every seed of 32 bytes, which maps
- * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it, which
- * ../hashwx-machine.ts calls.
+ * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it and
+ * emit.ts, and plain JavaScript of it alone. ../hashwx-machine.ts calls either.
  *
  *   seed   16 bytes make the programs, 16 bytes are the key of the registers' generator
  *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
@@ -21,7 +21,7 @@ export const PROGRAMS: usize = 32
 export const INSTRUCTIONS: usize = 8
 /** r0 to r7, which programs change, then r8 and r9. */
 export const REGISTERS_BYTES: usize = 80
-export const BRANCHES_MAX = 32
+export const REPEATS_MAX = 32
 
 /** JavaScript reads and writes `seed`, `result` and `batch` by their addresses. */
 export const seed: usize = memory.data(32)
@@ -30,6 +30,7 @@ export const result: usize = memory.data(8)
 /** The registers of up to 256 inputs. */
 export const batch: usize = memory.data(20_480) // 256 * REGISTERS_BYTES
 
+const SCRATCHPAD_BYTES: usize = 2048
 export const scratchpad: usize = memory.data(2048)
 const generator: usize = memory.data(48) // four words of state, two of the key
 /** The 16 words of the generator that make one program. */
@@ -151,7 +152,7 @@ function makeProgram(at: usize): void {
   for (let index: usize = 0; index < INSTRUCTIONS; index++) {
     const draw = word(8 + index)
     const instruction = at + index * 4
-    const low = <u32>word(index - 1) // Instruction 0 does not use it.
+    const lowerHalf = <u32>word(index - 1) // Instruction 0 does not use it.
     let kind: u32 = 0
     let immediate: u64
     let source = <u32>load<u8>(at + <usize>load<u8>(row + index) * 4)
@@ -159,11 +160,11 @@ function makeProgram(at: usize): void {
       source = 8 + <u32>(word(7) & 1)
       immediate = 1 + (draw % 63)
     } else if (index % 2 === 0) {
-      kind = low % 3 === 0 ? OR_IMMEDIATE : low % 3 === 1 ? XOR_IMMEDIATE : 0
+      kind = lowerHalf % 3 === 0 ? OR_IMMEDIATE : lowerHalf % 3 === 1 ? XOR_IMMEDIATE : 0
       const choice = draw % 3
       immediate = choice === 0 ? 1 : choice === 1 ? 9 : 33
     } else {
-      const choice = low % 9
+      const choice = lowerHalf % 9
       kind = choice < 3 ? ROTATE : choice < 6 ? KEEP_SIGN : 0
       kind |= choice % 3 === 0 ? XOR : choice % 3 === 2 ? SUBTRACT : 0
       immediate = 1 + (choice < 3 ? draw % 63 : draw % 3)
@@ -224,8 +225,8 @@ export function interpret(): void {
 }
 
 function runPass(isOnMemory: bool): void {
-  let branches = BRANCHES_MAX
-  let stored = scratchpad + 2048
+  let repeatsLeft = REPEATS_MAX
+  let stored = scratchpad + SCRATCHPAD_BYTES
   for (let index: usize = 0; index < PROGRAMS; index++) {
     const program = programs + index * INSTRUCTIONS * 4
     for (;;) {
@@ -240,8 +241,8 @@ function runPass(isOnMemory: bool): void {
       runMul(load<u32>(program, 16), isOnMemory)
       runX(load<u32>(program, 20), isOnMemory)
       runMul(load<u32>(program, 24), isOnMemory)
-      if (value & 32 || branches === 0) break
-      branches--
+      if (value & 32 || repeatsLeft === 0) break
+      repeatsLeft--
     }
     runX(load<u32>(program, 28), isOnMemory)
     if (isOnMemory) continue
@@ -258,7 +259,7 @@ function registerAt(field: u32): usize {
 
 function operand(instruction: u32, isOnMemory: bool): u64 {
   const value = load<u64>(registerAt(instruction >> 8))
-  return isOnMemory ? load<u64>(scratchpad + <usize>(value & 2040)) : value
+  return isOnMemory ? load<u64>(scratchpad + <usize>(value & <u64>(SCRATCHPAD_BYTES - 8))) : value // a multiple of 8
 }
 
 function runX(instruction: u32, isOnMemory: bool): void {

@@ -8,7 +8,7 @@
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
  *   e:<site>             meter of a site           likewise; each shard has one of its own
- *   e:born, e:born:<tag> time of a first proof (`AddressTags.firstProofs`); six to seven days from the last proof
+ *   e:born, e:born:<tag> time of a first proof (`AddressTags.firstProofNames`); six to seven days from the last proof
  *   c:<address>          window of a caller        60 s; a j at the end: of redemptions that are junk (`isJunk`)
  *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end

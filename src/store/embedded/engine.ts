@@ -15,7 +15,7 @@ import {
   type Spending,
 } from '../../domain/address-log.ts'
 import { ReusedBytes, writeUInt24 } from '../../domain/bytes.ts'
-import { admitToWindow, type Limited, type Policy, WINDOW_MS } from '../../domain/limits.ts'
+import { type Limited, type Policy, WINDOW_MS } from '../../domain/limits.ts'
 import {
   addProof,
   fadeAll,
@@ -27,6 +27,7 @@ import {
   writeMeter,
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
+import { admitToWindow } from '../../domain/redemption-window.ts'
 import { RECORD_KEPT_MS_MAX } from '../../domain/token.ts'
 import { NONCE_OUTCOMES, TOKEN_OUTCOMES } from '../store.ts'
 import {
@@ -252,9 +253,9 @@ export class Engine {
   /** Charges nothing yet: a charge counts once `#setWindow` has stored the record. */
   #tryWindow(keyAt: number, limit: number, policy: Policy) {
     const key = this.#call.text(keyAt)
-    const decision = admitToWindow(this.#window(key), this.#nowMs, limit, policy)
+    const decision = admitToWindow(this.#window(key), this.#nowMs, limit)
     return decision.status === 'limited'
-      ? { key, refusal: decision, record: undefined }
+      ? { key, refusal: { ...decision, policy }, record: undefined }
       : { key, refusal: undefined, record: decision.record }
   }
 

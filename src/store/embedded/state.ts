@@ -1,7 +1,7 @@
 /**
  * The state that requests leave behind, in memory, bounded by POWGATE_STATE_MAX_MB.
  *
- *   windows   l:<address>, c:<caller>, k:<API key id>  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
+ *   windows   l:<address>, c:<caller>, k:<API key id>  -> | dead from, seconds 4 | record of domain/address-log or redemption-window |
  *   marks     n:<nonce>, r:<nonce>                     -> | dead from: wall clock, seconds 4 | monotonic clock 4 | claim |
  *   meters    e:<network or site>, e:born...           -> see domain/meters.ts
  *

@@ -155,7 +155,7 @@ function callerAddress(id: number): string {
 }
 
 function siteTagOf(siteKey: string): string {
-  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tag
+  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tokenTag
 }
 
 /** As the server has them. */

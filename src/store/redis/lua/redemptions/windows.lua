@@ -1,4 +1,4 @@
--- The sliding windows of callers and of API keys. They count as domain/limits.ts does, which describes the record:
+-- The sliding windows of callers and of API keys. They count as domain/redemption-window.ts does, which describes the record:
 -- | total 4 | time 3 | count 2 | time 3 | count 2 | ...
 --
 -- Each window is read and written once a batch, because most requests of a batch come from the same few callers and API keys. All
