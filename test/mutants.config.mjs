@@ -15,7 +15,7 @@
  *   writeMessage, applyKeyStream, AddressTags.#tag)
  * - the encoding of texts that are ASCII: 'latin1' is quicker than UTF-8 (keyring.ts, token.ts)
  * - a cache that is emptied early, or never hit: it costs time alone (page.ts, ReusedBytes, AddressTags.#wideTag)
- * - a record that is loaded though it is cached (redemption, loadCaller), the form of a claim (claimOf), and the very millisecond at
+ * - a record that is loaded though it is cached (redemption, loadCaller), the form of a claim (retryClaim), and the very millisecond at
  *   which a nonce expires (attemptWithNonce), which no test over HTTP can meet, or a first proof comes (renewFirstProof)
  * - what nobody asks for: the name in SITE_DEFAULTS; what NO_TRAFFIC has, since nobody returns while the store is away; a list in a
  *   field for yes or no (completed)
@@ -31,7 +31,7 @@ const PARTS = {
     mutate: [
       'src/domain/*.ts',
       'src/endpoints/backend-counts.ts',
-      '!src/domain/{address-log,limits,outcome,endpoint,test-keys}.ts',
+      '!src/domain/{address-log,limits,redemption-window,outcome,endpoint,test-keys}.ts',
     ],
     testFiles: [
       'test/domain/!(price|hashwx)*.test.js',
