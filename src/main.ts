@@ -5,7 +5,7 @@ import cluster from 'node:cluster'
 /** They end the process at once until the rest handles them too: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** By default, SIGUSR1 opens a debugger and the others end the process. The start reads all settings, so it needs no SIGHUP. */
+/** SIGUSR1 would open a debugger, and the others end the process. The start reads all settings, so it needs no SIGHUP. */
 for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv

@@ -1,6 +1,5 @@
 /** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. It changes nothing that lasts. */
 
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
@@ -93,13 +92,10 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
     return
   }
   const from = env.POWGATE_SECRETS ? 'the environment' : 'a file'
-  const { kid } = new Keyring(secrets).signing
-  // Key ids of two secrets may be equal. The hash tells nothing of a random secret, and sha256sum shows it too.
-  const hash = createHash('sha256').update(secrets[0]!).digest('hex').slice(0, 8)
-  facts.push([
-    'secrets',
-    `${secrets.length} from ${from}; the first signs: key id ${kid}, SHA-256 ${hash}...`,
-  ])
+  // Key ids of two secrets may be equal.
+  const { kid, fingerprint } = new Keyring(secrets).signing
+  const first = `key id ${kid}, SHA-256 ${fingerprint}...`
+  facts.push(['secrets', `${secrets.length} from ${from}; the first signs: ${first}`])
   if (new Set(secrets).size < secrets.length)
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }

@@ -58,7 +58,7 @@ const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + 543 + 1 // prefix|claims a
 export interface SigningKey {
   /** 0 to 15. Two secrets may share one: a verifier tries both. */
   readonly kid: number
-  /** 16 hexadecimal digits; reveals nothing else of the secret. */
+  /** The first 16 digits of the secret's SHA-256, which `sha256sum` shows too. They tell nothing else of a random secret. */
   readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
@@ -93,7 +93,7 @@ function deriveKey(secret: string): SigningKey {
     new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${purpose}`, bytes))
   return {
     kid: subkey('key id', 1)[0]! & 0x0f,
-    fingerprint: Buffer.from(subkey('fingerprint', 8)).toString('hex'),
+    fingerprint: hash('sha256', secret).slice(0, 16),
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),

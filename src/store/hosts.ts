@@ -44,8 +44,10 @@ export function differences(own: Omit<HostNote, 'id' | 'startedAt'>, other: Host
       `clock: ${Math.round(Math.abs(apartMs) / 1000)} s ${apartMs > 0 ? 'ahead of' : 'behind'} ${name}: set both by NTP`,
     )
   if (!own.verifies.includes(other.signs))
-    found.push(`POWGATE_SECRETS: lacks the secret that signs on ${name} (key ${other.signs})`)
+    found.push(`POWGATE_SECRETS: lacks the secret that signs on ${name} (SHA-256 ${other.signs}...)`)
   else if (!other.verifies.includes(own.signs))
-    found.push(`POWGATE_SECRETS: the first, which signs here (key ${own.signs}), is not known on ${name}`)
+    found.push(
+      `POWGATE_SECRETS: the first, which signs here (SHA-256 ${own.signs}...), is not known on ${name}`,
+    )
   return found
 }

@@ -245,7 +245,7 @@ describe('good configurations', () => {
     assert.match(report.facts.sites, /^4 active, 0 disabled$/)
     assert.match(
       report.facts.secrets,
-      /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{8}\.\.\.$/,
+      /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/,
     )
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))

@@ -45,6 +45,6 @@ test('a rotation of secrets by the documented steps is no difference at any step
   const [second] = differences({ ...host, ...at(['k2', 'k1']) }, other({}))
   assert.match(
     second!,
-    /^POWGATE_SECRETS: the first, which signs here \(key k2\), is not known on web-2:8080/,
+    /^POWGATE_SECRETS: the first, which signs here \(SHA-256 k2\.\.\.\), is not known on web-2:8080/,
   )
 })
