@@ -13,7 +13,7 @@ import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import { readFirstKeys } from '../../src/sites/service-files.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { State } from '../../src/store/embedded/state.ts'
-import { noteOutput } from '../harness/canaries.ts'
+import { noteText } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
@@ -62,7 +62,7 @@ function start(env: Record<string, string>, before: readonly string[] = [], type
   child.stdout!.on('data', chunk => (stdout += chunk))
   child.stderr!.on('data', chunk => (stderr += chunk))
   const ended: Promise<Ended> = once(child, 'close').then(([code]) => {
-    noteOutput(stdout, stderr)
+    noteText('output', `${stdout}\n${stderr}`)
     return { code, stderr }
   })
   return { child, ended, output: () => stdout }

@@ -1,4 +1,4 @@
-/** The npm packages that one folder of tests needs, in the versions of its lock file. */
+/** The npm packages that one folder of tests or benches needs, in the versions of its lock file. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -64,6 +64,7 @@ function install(folder: string): void {
   const isMissing = ([name, version]: [string, unknown]) =>
     packages[`node_modules/${name}`]?.version !== version
   if (!Object.entries(dependencies).some(isMissing)) return
+  process.stderr.write(`Installing packages into ${folder} ...\n`)
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
   const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
   assert.equal(status, 0, `npm ci in ${folder} failed: ${stderr}`)

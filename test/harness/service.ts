@@ -12,7 +12,7 @@ import type { Lifetimes } from '../../src/domain/nonce.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
-import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
+import { noteProcesses, noteSecret, noteText } from './canaries.ts'
 import { eventually, within } from './eventually.ts'
 import { call, closeIdleConnections, freshAddress } from './http.ts'
 import { freePort } from './ports.ts'
@@ -147,7 +147,7 @@ export class TestService {
     let stderr = ''
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk))
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
-    child.once('close', () => noteOutput(stdout, stderr))
+    child.once('close', () => noteText('output', `${stdout}\n${stderr}`))
     const listening = new Promise<void>((resolve, reject) => {
       const take = (chunk: Buffer) => {
         const text = chunk.toString()

@@ -32,7 +32,7 @@ const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
 }
 
 test('of connections that are ended nothing is kept', async () => {
-  const kept = new KeptMemory({ defer: ending => after(() => void ending()) })
+  const kept = new KeptMemory()
   const service = await TestService.start('embedded', {
     ...kept.env,
     // The part of the heap for young objects would otherwise grow in steps of 15 MiB.

@@ -104,7 +104,6 @@ class Stage {
   async stop(): Promise<void> {
     for (const host of this.hosts) await host.stop()
     await this.redis?.stop()
-    this.certificates.remove()
   }
 
   /** @param times in place of the documentation's */
@@ -204,7 +203,6 @@ describe('samples of the documentation', () => {
         assert.equal((await ask({ cert, key }, path)).status, 403)
     } finally {
       await proxy.stop()
-      strangers.remove()
     }
   })
 })

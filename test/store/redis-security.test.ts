@@ -98,10 +98,6 @@ async function exercise(store: StoreClient): Promise<void> {
 
 const sni = new Certificates({ names: 'DNS:redis.internal' })
 const mutual = new Certificates({ names: 'IP:127.0.0.1,DNS:localhost', clientsMustShow: true })
-after(() => {
-  sni.remove()
-  mutual.remove()
-})
 
 const CREDENTIALS = { POWGATE_REDIS_USER: USER, POWGATE_REDIS_PASSWORD: PASSWORD }
 const ADMIN = 'of the tests alone'
