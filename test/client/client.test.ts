@@ -14,14 +14,14 @@ import {
 } from '../../client/src/powgate.ts'
 import { FakePowgate, TEST_API_KEYS } from '../../client/src/testing.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { claimsOf, keyring, QUICK_DIFFICULTY } from '../contract/support.ts'
+import { claimsOf, keyring } from '../contract/support.ts'
 import { type Fault, FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { EASY, TestService, type TestSite } from '../harness/service.ts'
 import { type Illness, SickProxy } from '../harness/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
@@ -40,7 +40,7 @@ describe('client for backends', { concurrency: true }, () => {
       POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
     })
     client = new Client(service.url)
-    site = await service.createSite({ difficulty: QUICK_DIFFICULTY, threshold: 0 })
+    site = await service.createSite({ difficulty: EASY, threshold: 0 })
   })
   after(() => service.stop())
 
@@ -156,7 +156,7 @@ describe('client for backends', { concurrency: true }, () => {
   })
 
   test('a limit whose time does not fit the deadline is thrown at once', async () => {
-    const options = { difficulty: QUICK_DIFFICULTY, limits: { redeem: 1 } }
+    const options = { difficulty: EASY, limits: { redeem: 1 } }
     const { siteKey, apiKey } = await service.createSite(options)
     const gate = open({ apiKey, timeoutMs: SHORT_MS })
     const newToken = () => client.token(siteKey, { from: freshAddress() })

@@ -18,7 +18,7 @@ import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
-import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -27,7 +27,6 @@ const EVENTS = words(
   'unlogged fault redemption-limit redemption-junk redemption-unbound field-ignored memory-crowded',
 )
 const STORY = words('challenge-issued verification-passed token-redeemed')
-const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
 const PATIENCE_MS = 60_000
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
@@ -78,7 +77,10 @@ function lanes(count: number, times: number, step: () => Promise<unknown>): Prom
 describe('lines', () => {
   test('each step of a visitor has one, with the id that its answer bears and the same nonce', () =>
     withService({ POWGATE_LOG_ADDRESSES: 'whole' }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite({ ...EASY, origins: ['https://shop.example'] })
+      const { siteKey, apiKey } = await service.createSite({
+        difficulty: EASY,
+        origins: ['https://shop.example'],
+      })
       const from = freshAddress()
       const headers = { origin: 'https://shop.example' }
       const solution = await client.solved(siteKey, { from, headers }, { solveTimeMs: 3 })
@@ -95,7 +97,7 @@ describe('lines', () => {
       const [issued, passed, used, refused] = lines
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
-        ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY.difficulty },
+        ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY },
         price: { address: 0, network: 0, site: 0 },
         ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
@@ -114,7 +116,7 @@ describe('lines', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '')
     return withService({ POWGATE_CONFIG_FILE: file }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite(EASY)
+      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
       const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [junk, ...moreJunk] = await logged(service, 1, 'redemption-junk')
@@ -135,7 +137,10 @@ describe('lines', () => {
 
   test('a site whose redemptions name no address, and a field that is ignored, are told once', () =>
     withService({}, async (service, client) => {
-      const [bound, unbound] = [await service.createSite(EASY), await service.createSite(EASY)]
+      const [bound, unbound] = [
+        await service.createSite({ difficulty: EASY }),
+        await service.createSite({ difficulty: EASY }),
+      ]
       for (const { siteKey, apiKey } of [bound, unbound])
         for (let count = 0; count < 20; count++) {
           const from = freshAddress()
@@ -153,7 +158,7 @@ describe('lines', () => {
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
     withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite({ ...EASY, usualRate: 5 })
+      const { siteKey } = await service.createSite({ difficulty: EASY, usualRate: 5 })
       await client.challenge(siteKey, { from: freshAddress() })
       const [issued] = await logged(service, 1, 'challenge-issued')
       assert.equal(issued.siteRateUsual, 300, 'a minute')
@@ -161,7 +166,7 @@ describe('lines', () => {
 
   test('a failure names its reasons with what each took off', () =>
     withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+      const { siteKey } = await service.createSite({ difficulty: EASY })
       const from = freshAddress()
       const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true }
       for (let time = 0; time < 2; time++) {
@@ -187,7 +192,7 @@ describe('lines', () => {
   test('routine refusals are told at debug only, all others at info, none below warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
       await withService({ LOG_LEVEL: level }, async (service, client) => {
-        const { siteKey, apiKey } = await service.createSite(EASY)
+        const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
         const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
         const routine = [
           await client.challenge('no-site-key'),
@@ -213,7 +218,7 @@ describe('lines', () => {
 describe('how many lines', () => {
   test('a flood of refusals and failures is cut off, and what was left out is counted by reason', () =>
     withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+      const { siteKey } = await service.createSite({ difficulty: EASY })
       const startedMs = performance.now()
       const refused: Answer[] = []
       const failed: Answer[] = []
@@ -247,7 +252,7 @@ describe('how many lines', () => {
 
   test('of a share of the visitors all steps are logged, and of the others none', () =>
     withService({ POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite(EASY)
+      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
       const nonces: string[] = []
       await lanes(4, 50, async () =>
         nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
@@ -273,7 +278,7 @@ describe('how many lines', () => {
 
   test('at level trace everything is logged', () =>
     withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+      const { siteKey } = await service.createSite({ difficulty: EASY })
       const count = 2 * FAILURES_PER_MINUTE
       await lanes(count, 1, () => client.challenge(siteKey, { from: freshAddress() }))
       await lanes(count, 1, () => client.verifyToken('malformed', {}))

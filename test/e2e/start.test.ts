@@ -17,6 +17,7 @@ import { noteText } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
 import { childPids, isAlive, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -309,12 +310,8 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
 })
 
 test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health and readiness answer', async () => {
-  const adminPort = await freePort()
-  const service = await TestService.start('redis', {
-    POWGATE_ADMIN_PORT: String(adminPort),
-    POWGATE_WORKERS: '3',
-  })
-  const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
+  const { service, adminUrl } = await startObserved('redis', { POWGATE_WORKERS: '3' })
+  const admin = (path: string) => call(adminUrl + path)
   assert.deepEqual([(await admin('/healthz')).status, (await admin('/healthz')).json], [200, { ok: true }])
   await eventually(PATIENCE_MS, 'ready', async () => (await admin('/readyz')).status === 200)
   assert.equal((await admin('/other')).status, 404)
@@ -363,14 +360,12 @@ async function asked(connection: RawConnection, text: string) {
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
 
 test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
-  const adminPort = await freePort()
-  const service = await TestService.start('embedded', {
-    POWGATE_ADMIN_PORT: String(adminPort),
+  const { service, adminUrl } = await startObserved('embedded', {
     POWGATE_UNREADY_SECONDS: '2',
     POWGATE_DRAIN_SECONDS: '60',
   })
   const { siteKey } = await service.createSite()
-  const status = async (path: string) => (await call(`http://127.0.0.1:${adminPort}${path}`)).status
+  const status = async (path: string) => (await call(adminUrl + path)).status
   await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)
   const [used, unused, preflighted, slow] = await Promise.all([1, 2, 3, 4].map(() => open(service)))
   for (const connection of [used!, preflighted!])

@@ -10,7 +10,7 @@ import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, storePid, workerPids } from '../harness/processes.ts'
-import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
@@ -24,7 +24,7 @@ let site: TestSite
 let client: Client
 before(async () => {
   service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  site = await service.createSite({ difficulty: EASY })
   client = new Client(service.url)
 })
 after(() => service.stop())

@@ -17,7 +17,7 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { TestService } from '../harness/service.ts'
+import { EASY, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const dir = temporaryDir('explain-test')
@@ -65,7 +65,7 @@ describe('on the log of a service', () => {
       POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
     })
     const client = new Client(service.url)
-    ;({ siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } }))
+    ;({ siteKey, apiKey } = await service.createSite({ difficulty: EASY }))
 
     token = await client.token(siteKey, { from: visitor })
     await client.verifyToken(apiKey, { token })

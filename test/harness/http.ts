@@ -98,8 +98,8 @@ export function freshAddress(): string {
   return `127.${1 + (nextAddress >> 16)}.${(nextAddress >> 8) & 0xff}.${nextAddress & 0xff}`
 }
 
-/** The answer; after a 503, when its Retry-After has passed. */
-export async function tried(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+/** The answer; if there is none, or a 503, only once its Retry-After has passed. */
+export async function answerOrWait(ask: () => Promise<Answer>): Promise<Answer | undefined> {
   const answer = await ask().catch(() => undefined)
   if (answer === undefined || answer.status === 503)
     await new Promise(resolve => setTimeout(resolve, 1000 * Number(answer?.headers['retry-after'] ?? 1)))

@@ -8,9 +8,8 @@ import { freshAddress } from '../harness/http.ts'
 import { workerPids } from '../harness/processes.ts'
 import { BEHIND, FrontProxy } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { TestService, UNLIMITED } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, UNLIMITED } from '../harness/service.ts'
 import { KeptMemory } from '../release/torture/memory.ts'
-import { EASY } from '../release/torture/redemptions.ts'
 
 const CONNECTIONS = 10_000
 /** After so many connections, code is compiled, and heaps and allocators have found their size. */
@@ -42,7 +41,7 @@ test('of connections that are ended nothing is kept', async () => {
     LOG_LEVEL: 'error',
   })
   try {
-    const { siteKey } = await service.createSite({ difficulty: EASY })
+    const { siteKey } = await service.createSite({ difficulty: ALWAYS_EASY })
     const [worker] = workerPids(service.pid)
     const requests = Object.entries(REQUESTS).map(([name, make]) => ({ name, request: make(siteKey) }))
     for (const { request } of requests) await sendAll(service.port, request, WARM_UP / requests.length)

@@ -12,7 +12,7 @@ import { adapted, apacheBase, FrontProxy, sample } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { Visitors } from '../harness/visitors.ts'
 import { SECTIONS } from '../release/torture/conformance-rows.ts'
@@ -98,7 +98,7 @@ class Stage {
       }
       this.hosts.push(await TestService.start('embedded', { ...env, ...Object.fromEntries(settings) }))
     }
-    this.site = await this.hosts[0]!.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+    this.site = await this.hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
   }
 
   async stop(): Promise<void> {

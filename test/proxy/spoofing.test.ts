@@ -6,12 +6,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor } from './observer.ts'
 
@@ -114,7 +113,7 @@ const ENV = {
   POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
 }
 
-const createSite = (service: TestService) => service.createSite({ difficulty: CONSTANT_DIFFICULTY })
+const createSite = (service: TestService) => service.createSite({ difficulty: ALWAYS_EASY })
 
 async function assertRefused(port: number, from: string, request: string): Promise<void> {
   const connection = await RawConnection.open(port, from)

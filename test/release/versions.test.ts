@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
-import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -30,7 +30,7 @@ before(async () => {
   const onTheSame = { ...UNLIMITED, REDIS_URL: next.redis!.url }
   const old = await TestService.start('embedded', onTheSame, join(dir, 'dist/main.js'))
   services = { old, new: next }
-  site = await next.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  site = await next.createSite({ difficulty: EASY })
   clients = { old: new Client(old.url), new: new Client(next.url) }
 })
 after(async () => {

@@ -7,7 +7,7 @@ import { openBrowser, openPage, type Visit, type VisitOptions } from '../harness
 import { Client } from '../harness/client.ts'
 import { type Answer, call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
 import { PASSWORD, WordPress } from '../harness/wordpress.ts'
 
 /** A contact form of a theme's own, no mail, and an optimiser that defers all scripts. */
@@ -40,7 +40,7 @@ before(async () => {
   await wordpress.start(OWN_PLUGIN)
   site = await service.createSite({
     origins: [wordpress.url],
-    difficulty: { base: 16, min: 16, max: 28 },
+    difficulty: EASY,
   })
   const content =
     '<form method="post"><textarea name="contact_message"></textarea>[powgate]<button>Send</button></form>'

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page, Request } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
@@ -11,7 +10,7 @@ import { openBrowser, startRenderer } from '../harness/browser.ts'
 import { Client } from '../harness/client.ts'
 import { documentedReads, readsOf, WATCH_READS } from '../harness/device-reads.ts'
 import { eventually } from '../harness/eventually.ts'
-import { UNLIMITED } from '../harness/service.ts'
+import { EASY, UNLIMITED } from '../harness/service.ts'
 import {
   assertQuiet,
   EXPIRED_MS,
@@ -20,6 +19,7 @@ import {
   execute,
   formPage,
   GATE,
+  pinnedTag,
   posted,
   press,
   RENEWED_MS,
@@ -30,8 +30,6 @@ import {
   verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
-
-const EASY = { base: 16, min: 16, max: 28 }
 
 const stage = await startStage(UNLIMITED)
 const { service, site, gateway, pages, open } = stage
@@ -202,12 +200,9 @@ test('attributes that come late, a site key that is put right, another field nam
 })
 
 test('as a module, with integrity, by its versioned name, imported, and twice', async () => {
-  const manifest = new URL('../../dist/widget/manifest.json', import.meta.url)
-  const { integrity, files } = JSON.parse(readFileSync(manifest, 'utf8'))
-  const { fileName } = files.find((file: { name: string }) => file.name === 'widget.js')
   const scripts = [
     scriptTag(gateway, 'type="module"'),
-    `<script src="${gateway.origin()}/widget/${fileName}" integrity="${integrity}" crossorigin="anonymous"></script>`,
+    pinnedTag(gateway),
     `<script type="module">import '${gateway.origin()}/widget.js'</script>`,
     ['', 'type="module"', 'async'].map(attributes => scriptTag(gateway, attributes)).join(''),
   ]

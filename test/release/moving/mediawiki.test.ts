@@ -10,7 +10,7 @@ import { eventually } from '../../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../../harness/http.ts'
 import { freePort } from '../../harness/ports.ts'
 import { endProcess, leftovers } from '../../harness/processes.ts'
-import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 
 const CODE = '/usr/share/mediawiki'
@@ -25,7 +25,7 @@ let site: TestSite
 
 before(async () => {
   service = await TestService.start('embedded', UNLIMITED)
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  site = await service.createSite({ difficulty: EASY })
   mkdirSync(join(folder, 'data'))
   const options = {
     dbtype: 'sqlite',
