@@ -1,7 +1,7 @@
 /** The client for backends (client/) against a running service, and against networks and gateways that fail. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import {
   AuthError,
@@ -21,7 +21,7 @@ import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
-import { EASY, TestService, type TestSite } from '../harness/service.ts'
+import { EASY, TestService } from '../harness/service.ts'
 import { type Illness, SickProxy } from '../harness/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
@@ -30,20 +30,12 @@ const PATIENT_MS = 60_000
 /** Less than a limit's minute. */
 const SHORT_MS = 20_000
 
-describe('client for backends', { concurrency: true }, () => {
-  let service: TestService
-  let client: Client
-  let site: TestSite
-  before(async () => {
-    service = await TestService.start('embedded', {
-      POWGATE_TEST_KEYS: 'on',
-      POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    })
-    client = new Client(service.url)
-    site = await service.createSite({ difficulty: EASY, threshold: 0 })
-  })
-  after(() => service.stop())
+const settings = { POWGATE_TEST_KEYS: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' }
+const service = await TestService.start('embedded', settings)
+const client = new Client(service.url)
+const site = await service.createSite({ difficulty: EASY, threshold: 0 })
 
+describe('client for backends', { concurrency: true }, () => {
   const open = (options: Partial<PowgateOptions> = {}) =>
     new Powgate({ url: service.url, apiKey: site.apiKey, timeoutMs: PATIENT_MS, ...options })
   const freshToken = () => client.token(site.siteKey, { from: freshAddress() })

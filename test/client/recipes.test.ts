@@ -14,7 +14,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { installInto, TURBOPACK } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -40,36 +40,24 @@ const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> 
   'powgate.rb': ['open_timeout: 1, read_timeout: 1', 'open_timeout: 30, read_timeout: 30'],
 }
 
-let packed: string
-let service: TestService
-let site: TestSite
-/** What lies between a recipe and the service. */
-let network: FaultyProxy
-const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
-const environment = () => {
-  const { PATH, HOME } = process.env
-  const quiet = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
-  return { PATH, HOME, ...quiet, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const names = ['express', 'fastify', 'hono', '@hono', 'next', 'react', 'react-dom']
+const packed = installInto(project, CLIENT, PEERS, names)
+cpSync(join(packed, 'recipes'), project, { recursive: true })
+for (const [name, [short, long]] of Object.entries(PATIENT)) {
+  const text = readFileSync(join(project, name), 'utf8')
+  assert.ok(text.includes(short), `${name} has no ${short}`)
+  writeFileSync(join(project, name), text.replace(short, long))
 }
-
-before(async () => {
-  const names = ['express', 'fastify', 'hono', '@hono', 'next', 'react', 'react-dom']
-  packed = installInto(project, CLIENT, PEERS, names)
-  cpSync(join(packed, 'recipes'), project, { recursive: true })
-  for (const [name, [short, long]] of Object.entries(PATIENT)) {
-    const text = readFileSync(join(project, name), 'utf8')
-    assert.ok(text.includes(short), `${name} has no ${short}`)
-    writeFileSync(join(project, name), text.replace(short, long))
-  }
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    ...UNLIMITED_REDEMPTIONS,
-  })
-  site = await service.createSite({ difficulty: EASY })
-  network = await FaultyProxy.start(service.port)
-})
-after(() => service?.stop())
+writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+const settings = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
+const service = await TestService.start('embedded', settings)
+const site = await service.createSite({ difficulty: EASY })
+/** What lies between a recipe and the service. */
+const network = await FaultyProxy.start(service.port)
+const { PATH, HOME } = process.env
+const quiet = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
+const env = { PATH, HOME, ...quiet, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
   const files = readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter(
@@ -141,7 +129,7 @@ describe('on each runtime', () => {
     // The first two calls pass unharmed, and the third loses its first answer.
     network.fail({ path: '/verify-token', times: 2, delayMs: 0 })
     network.fail({ path: '/verify-token', isAnswerLost: true })
-    const seen = await trial({ ...environment(), TOKENS, NOBODY } as Record<string, string>)
+    const seen = await trial({ ...env, TOKENS, NOBODY } as Record<string, string>)
     assert.equal(seen.trim(), `${ip} token-used ${ip} UnavailableError RangeError`)
     assert.equal(network.requests.length, 4)
   }
@@ -256,10 +244,9 @@ function server(args: string, contentType: string, encode: (token: string) => st
     if (child === undefined) {
       const port = String(await freePort())
       url = `http://127.0.0.1:${port}`
-      const env = { ...environment(), PORT: port }
       child = spawn(process.execPath, args.split(' '), {
         cwd: project,
-        env,
+        env: { ...env, PORT: port },
         stdio: ['ignore', 'ignore', 'inherit'],
       })
       await ask(`${url}/`)
@@ -288,8 +275,8 @@ describe('Next.js route handler', () => {
     cpSync(join(project, 'next-route.js'), join(project, 'shop/app/contact/route.js'))
     writeFileSync(join(project, 'shop/next.config.js'), TURBOPACK)
     // Sites are built where the key is not known.
-    const env = { ...environment(), POWGATE_URL: undefined, POWGATE_API_KEY: undefined }
-    await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+    const keyless = { ...env, POWGATE_URL: undefined, POWGATE_API_KEY: undefined }
+    await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env: keyless })
   })
   recipeTests('built and started', server(`${NEXT} start shop -H 127.0.0.1`, FORM, urlencoded))
 })
@@ -308,11 +295,11 @@ function programTests(name: string, command: string, ...args: readonly string[])
       return { word: undefined, why }
     }
   }
-  recipeTests(name, async (...form) => (await ended(...form, environment())).word)
+  recipeTests(name, async (...form) => (await ended(...form, env)).word)
 
   test(`${name} tells a wrong key, no key, no URL, a wrong one and an outage apart`, async () => {
     const whyOf = async (changes: NodeJS.ProcessEnv) =>
-      (await ended('x', freshAddress(), { ...environment(), ...changes })).why
+      (await ended('x', freshAddress(), { ...env, ...changes })).why
     const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
     assert.match(await whyOf({ POWGATE_API_KEY: wrong }), /^status 401, .*invalid-credentials/)
     for (const setting of ['POWGATE_API_KEY', 'POWGATE_URL'])
@@ -339,7 +326,7 @@ describe('Go', () => {
     writeFileSync(join(project, 'main.go'), GO_MAIN)
     return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], {
       cwd: project,
-      env: environment(),
+      env: env,
     })
   })
   programTests('compiled', './powgate-go')

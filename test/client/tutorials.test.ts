@@ -8,7 +8,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openBrowser } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -27,15 +27,10 @@ const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(n
 /** `powgate`, and `node_modules` of all shops. */
 const home = temporaryDir('tutorials')
 
-let service: TestService
-
-before(async () => {
-  symlinkSync(ROOT, join(home, 'powgate'))
-  installInto(home, join(ROOT, 'client'), PEERS, ['express', 'next', 'react', 'react-dom'])
-  installInto(home, join(ROOT, 'client/page'), PEERS, [])
-  service = await TestService.start('embedded', UNLIMITED)
-})
-after(() => service?.stop())
+symlinkSync(ROOT, join(home, 'powgate'))
+installInto(home, join(ROOT, 'client'), PEERS, ['express', 'next', 'react', 'react-dom'])
+installInto(home, join(ROOT, 'client/page'), PEERS, [])
+const service = await TestService.start('embedded', UNLIMITED)
 
 /** Blocks of shell commands, and files: a line with the name of a file, and then its text. */
 function readTutorial(page: string) {

@@ -1,7 +1,7 @@
 /** The published test keys: the answers of each with POWGATE_TEST_KEYS=on, and that they are unknown otherwise. */
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { before, test } from 'node:test'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
@@ -146,7 +146,6 @@ onEachStore(
 
 const subject = new Subject()
 before(async () => subject.prepare(await TestService.start('embedded')))
-after(() => subject.service.stop())
 
 test('with POWGATE_TEST_KEYS off, a test key is an unknown key, and the start warns of nothing', async () => {
   for (const site of Object.values(TEST_KEYS)) {

@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, solutionOf, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -23,24 +23,15 @@ const MOVED_MS = 1000
 /** For a busy machine, but less than the ten seconds after which a client leaves a demoted primary in any case. */
 const MOVED_MS_MAX = 8000
 
-let sentinels: RedisSentinels
-let hosts: TestService[]
-let site: TestSite
-before(async () => {
-  sentinels = await RedisSentinels.start({ downAfterMs: DOWN_AFTER_MS })
-  const env = {
-    REDIS_URL: sentinels.url,
-    ...DEADLINE_AS_SHIPPED,
-    POWGATE_FAIL_OPEN_AFTER_SECONDS: '60', // on a busy machine a failover may take longer than the usual ten
-  }
-  hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
-  site = await hosts[0]!.createSite({ difficulty: EASY })
-  for (const host of hosts) await visit(host, host, site, 0) // so that each host knows the site
-})
-after(async () => {
-  for (const host of hosts) await host.stop()
-  await sentinels.stop()
-})
+const sentinels = await RedisSentinels.start({ downAfterMs: DOWN_AFTER_MS })
+const env = {
+  REDIS_URL: sentinels.url,
+  ...DEADLINE_AS_SHIPPED,
+  POWGATE_FAIL_OPEN_AFTER_SECONDS: '60', // on a busy machine a failover may take longer than the usual ten
+}
+const hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
+const site = await hosts[0]!.createSite({ difficulty: EASY })
+for (const host of hosts) await visit(host, host, site, 0) // so that each host knows the site
 
 test('a failover that is asked for: both hosts follow, and a token of before is told as forgotten', async () => {
   const clients = hosts.map(host => new Client(host.url))

@@ -1,13 +1,13 @@
 /** Start and stop: the messages and exit codes that an operator sees. No request is lost, and no process remains. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import { readFirstKeys } from '../../src/sites/service-files.ts'
@@ -19,7 +19,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
-import { childPids, isAlive, listeningPids, workerPids } from '../harness/processes.ts'
+import { childPids, endProcess, isAlive, leftovers, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
@@ -38,13 +38,6 @@ interface Ended {
   readonly stderr: string
 }
 
-const children = new Set<ChildProcess>()
-
-// A test that failed has not stopped its service, which would keep the whole run waiting.
-after(() => {
-  for (const child of children) child.kill('SIGKILL')
-})
-
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
   process.getuid?.() === 0
@@ -56,8 +49,7 @@ function start(env: Record<string, string>, before: readonly string[] = [], type
   const { PATH, HOME } = process.env
   const [program = '', ...args] = [...before, process.execPath, MAIN, ...typed]
   const child = spawn(program, args, { env: { PATH, HOME, HOST: '127.0.0.1', ...env } })
-  children.add(child)
-  child.once('exit', () => children.delete(child))
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
   let stdout = ''
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { serveStore } from '../harness/embedded.ts'
@@ -10,7 +10,7 @@ import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, storePid, workerPids } from '../harness/processes.ts'
-import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
@@ -19,15 +19,9 @@ const KILLS = 5
 /** Visitors at a time, and calls at a time with one token. */
 const [LANES, RACERS] = [8, 32]
 
-let service: TestService
-let site: TestSite
-let client: Client
-before(async () => {
-  service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
-  site = await service.createSite({ difficulty: EASY })
-  client = new Client(service.url)
-})
-after(() => service.stop())
+const service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
+const site = await service.createSite({ difficulty: EASY })
+const client = new Client(service.url)
 
 const newToken = () => client.token(site.siteKey, { from: freshAddress() })
 const token = () => newToken().catch(() => undefined)

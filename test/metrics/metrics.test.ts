@@ -13,8 +13,7 @@ import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
 import { storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import type { TestSite } from '../harness/service.ts'
-import { ALWAYS_EASY } from '../harness/service.ts'
+import { ALWAYS_EASY, type TestSite } from '../harness/service.ts'
 
 /** `<endpoint> <status> <outcome>` -> how many were sent. */
 type Sent = Map<string, number>

@@ -1,7 +1,7 @@
 /** PROXY protocol headers over real sockets: which client address results, and that clients cannot forge one. */
 
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { connectionsOf, workerPids } from '../harness/processes.ts'
@@ -42,10 +42,6 @@ async function startStage(protocol: 'on' | 'off') {
 
 const on = await startStage('on')
 const off = await startStage('off')
-after(async () => {
-  await on.service.stop()
-  await off.service.stop()
-})
 
 function byByte(bytes: Buffer): Buffer[] {
   return Array.from(bytes, byte => Buffer.from([byte]))

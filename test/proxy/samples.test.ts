@@ -101,11 +101,6 @@ class Stage {
     this.site = await this.hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
   }
 
-  async stop(): Promise<void> {
-    for (const host of this.hosts) await host.stop()
-    await this.redis?.stop()
-  }
-
   /** @param times in place of the documentation's */
   async front(
     program: 'nginx' | 'haproxy' | 'apache2',
@@ -141,7 +136,6 @@ class Stage {
 describe('samples of the documentation', () => {
   const stage = new Stage()
   before(() => stage.start())
-  after(() => stage.stop())
 
   for (const [front, config] of Object.entries({
     nginx: NGINX,

@@ -5,7 +5,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
@@ -122,16 +122,11 @@ async function assertRefused(port: number, from: string, request: string): Promi
   connection.close()
 }
 
-describe('spoofing', { concurrency: 8 }, () => {
-  let service: TestService
-  let client: Client
-  before(async () => {
-    service = await TestService.start('embedded', ENV)
-    client = new Client(service.url)
-    await service.untilReady(service.url, await createSite(service))
-  })
-  after(() => service.stop())
+const service = await TestService.start('embedded', ENV)
+const client = new Client(service.url)
+await service.untilReady(service.url, await createSite(service))
 
+describe('spoofing', { concurrency: 8 }, () => {
   for (const spoof of SPOOFS) {
     test(`an untrusted peer stays who it is: ${spoof.about}`, () => staysItself(spoof))
     test(`a trusted proxy's client is ${spoof.client}: ${spoof.about}`, () => isClient(spoof))
@@ -203,10 +198,6 @@ function through(kind: ProxyKind): void {
     site = await createSite(service)
     await service.untilReady(proxy.url, site)
     observer = await NonceObserver.create(proxy.url, site)
-  })
-  after(async () => {
-    await proxy?.stop()
-    await service?.stop()
   })
 
   for (const { about, lines, client } of SPOOFS) {

@@ -2,29 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT } from '../../harness/client.ts'
 import { installNpmPackages } from '../../harness/packages.ts'
-import { EASY, TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
+import { EASY, TestService, UNLIMITED } from '../../harness/service.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const run = promisify(execFile)
 const PROXY = '127.255.255.254' // no visitor's address
 const HOSTS = ['shop.example', 'www.shop.example']
 
-let service: TestService
-let site: TestSite
-
-before(async () => {
-  installNpmPackages(FOLDER)
-  service = await TestService.start('embedded', { ...UNLIMITED, POWGATE_TRUSTED_PROXIES: PROXY })
-  const origins = [...HOSTS, 'other.example'].map(host => `https://${host}`)
-  site = await service.createSite({ difficulty: EASY, origins })
-})
-after(() => service.stop())
+installNpmPackages(FOLDER)
+const service = await TestService.start('embedded', { ...UNLIMITED, POWGATE_TRUSTED_PROXIES: PROXY })
+const origins = [...HOSTS, 'other.example'].map(host => `https://${host}`)
+const site = await service.createSite({ difficulty: EASY, origins })
 
 /** A token of a page at this host, which a visitor at this address had open. */
 async function tokenFrom(address: string, host: string, more: Partial<Solution> = {}): Promise<string> {
