@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
@@ -87,23 +87,20 @@ const LAYOUT = `export default function Layout({ children }) {
 }
 `
 
-let origin = ''
-before(async () => {
-  const shop = join(project, 'shop')
-  for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
-  writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
-  writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
-  writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
-  writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
-  const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
-  await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
-  const port = String(await freePort())
-  const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
-  const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
-  leftovers.add({ stop: async () => void server.kill() })
-  origin = `http://127.0.0.1:${port}`
-  await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
-})
+const shop = join(project, 'shop')
+for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
+writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
+writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
+writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
+writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
+const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
+await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+const port = String(await freePort())
+const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+leftovers.add({ stop: async () => void server.kill() })
+const origin = `http://127.0.0.1:${port}`
+await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
 
 async function send(page: Page): Promise<void> {
   await page.click('text=Send')
@@ -144,7 +141,7 @@ test('the recipe for Playwright: with the test keys, one visitor sends the form 
   const config = { use: { launchOptions }, reporter: 'line', ...limits }
   writeFileSync(join(project, 'playwright.config.js'), `export default ${JSON.stringify(config)}`)
   const cli = join(PEERS, 'node_modules/@playwright/test/cli.js')
-  const env = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
-  const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env })
+  const tried = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
+  const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env: tried })
   assert.match(stdout, /2 passed/)
 })

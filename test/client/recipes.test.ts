@@ -224,15 +224,7 @@ function recipeTests(name: string, recipe: Recipe): void {
   })
 }
 
-/** Sums an answer up: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
-function wordOf(status: number, text: string): string | undefined {
-  if (status === 200 && text === 'thank you') return 'ok'
-  if (status === 403) return text.replace('refused: ', '')
-  assert.equal(status, 503, text)
-  return undefined
-}
-
-/** A server of a framework, which a visitor calls from its address. */
+/** A server of a framework, which a visitor calls from its address. 403 names the code or has words for the visitor. */
 function server(args: string, contentType: string, encode: (token: string) => string): Recipe {
   let child: ChildProcess | undefined
   let url = ''
@@ -252,8 +244,16 @@ function server(args: string, contentType: string, encode: (token: string) => st
       await ask(`${url}/`)
     }
     const headers = { 'Content-Type': contentType }
-    const answer = await call(`${url}/contact`, { method: 'POST', headers, body: encode(token), from: ip })
-    return wordOf(answer.status, answer.text)
+    const { status, text } = await call(`${url}/contact`, {
+      method: 'POST',
+      headers,
+      body: encode(token),
+      from: ip,
+    })
+    if (status === 200 && text === 'thank you') return 'ok'
+    if (status === 403) return text.replace('refused: ', '')
+    assert.equal(status, 503, text)
+    return undefined
   }
 }
 

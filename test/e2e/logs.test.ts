@@ -18,7 +18,7 @@ import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
-import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -54,12 +54,13 @@ async function logged(service: TestService, count: number, event?: string): Prom
   return eventsOf(service, event)
 }
 
-type Use = (service: TestService, client: Client) => Promise<void>
+type Use = (service: TestService, client: Client, site: TestSite) => Promise<void>
 
 async function withService(env: Record<string, string>, use: Use): Promise<void> {
   const one = { POWGATE_WORKERS: '1', POWGATE_LOG_SUCCESSES: '1' }
   const service = await TestService.start('embedded', { ...one, ...env })
-  await use(service, new Client(service.url)).finally(() => service.stop())
+  const site = await service.createSite({ difficulty: EASY })
+  await use(service, new Client(service.url), site).finally(() => service.stop())
 }
 
 const eventNames = (lines: readonly Line[]) => lines.map(line => line.event)
@@ -115,8 +116,7 @@ describe('lines', () => {
   test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '')
-    return withService({ POWGATE_CONFIG_FILE: file }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+    return withService({ POWGATE_CONFIG_FILE: file }, async (service, client, { siteKey, apiKey }) => {
       const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [junk, ...moreJunk] = await logged(service, 1, 'redemption-junk')
@@ -165,8 +165,7 @@ describe('lines', () => {
     }))
 
   test('a failure names its reasons with what each took off', () =>
-    withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite({ difficulty: EASY })
+    withService({}, async (service, client, { siteKey }) => {
       const from = freshAddress()
       const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true }
       for (let time = 0; time < 2; time++) {
@@ -191,8 +190,7 @@ describe('lines', () => {
 
   test('routine refusals are told at debug only, all others at info, none below warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
-      await withService({ LOG_LEVEL: level }, async (service, client) => {
-        const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+      await withService({ LOG_LEVEL: level }, async (service, client, { siteKey, apiKey }) => {
         const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
         const routine = [
           await client.challenge('no-site-key'),
@@ -217,8 +215,7 @@ describe('lines', () => {
 
 describe('how many lines', () => {
   test('a flood of refusals and failures is cut off, and what was left out is counted by reason', () =>
-    withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite({ difficulty: EASY })
+    withService({}, async (service, client, { siteKey }) => {
       const startedMs = performance.now()
       const refused: Answer[] = []
       const failed: Answer[] = []
@@ -251,34 +248,35 @@ describe('how many lines', () => {
     }))
 
   test('of a share of the visitors all steps are logged, and of the others none', () =>
-    withService({ POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
-      const nonces: string[] = []
-      await lanes(4, 50, async () =>
-        nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
-      )
-      const stories: string[] = []
-      for (let i = 0; i < 6; i++) {
-        const from = freshAddress()
-        const solution = await client.solved(siteKey, { from })
-        const { token } = (await client.verify(siteKey, solution, { from })).json
-        await client.verifyToken(apiKey, { token })
-        stories.push(solution.nonce)
-      }
-      const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5))
-      const isHalf = sampled.length > 60 && sampled.length < 146
-      assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
-      await service.end()
-      const lines = eventsOf(service)
-      const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
-      assert.deepEqual(issued.sort(), sampled.sort())
-      for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
-        assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
-    }))
+    withService(
+      { POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS },
+      async (service, client, { siteKey, apiKey }) => {
+        const nonces: string[] = []
+        await lanes(4, 50, async () =>
+          nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
+        )
+        const stories: string[] = []
+        for (let i = 0; i < 6; i++) {
+          const from = freshAddress()
+          const solution = await client.solved(siteKey, { from })
+          const { token } = (await client.verify(siteKey, solution, { from })).json
+          await client.verifyToken(apiKey, { token })
+          stories.push(solution.nonce)
+        }
+        const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5))
+        const isHalf = sampled.length > 60 && sampled.length < 146
+        assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
+        await service.end()
+        const lines = eventsOf(service)
+        const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
+        assert.deepEqual(issued.sort(), sampled.sort())
+        for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
+          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
+      },
+    ))
 
   test('at level trace everything is logged', () =>
-    withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
-      const { siteKey } = await service.createSite({ difficulty: EASY })
+    withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client, { siteKey }) => {
       const count = 2 * FAILURES_PER_MINUTE
       await lanes(count, 1, () => client.challenge(siteKey, { from: freshAddress() }))
       await lanes(count, 1, () => client.verifyToken('malformed', {}))

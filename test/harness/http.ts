@@ -82,7 +82,8 @@ export function closeIdleConnections(idleMs = 0): void {
     if (nowMs - idleSinceMs.get(socket)! >= idleMs) socket.destroy()
 }
 
-function parse(text: string): unknown {
+/** undefined if it is no JSON. */
+export function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -195,6 +195,15 @@ export async function untilState(page: Page, state: string, selector = 'pow-gate
   await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: 60_000 })
 }
 
+/** What was opened, once the page's element is in a state. */
+export async function inState<Opened extends { readonly page: Page }>(
+  state: 'verified' | 'failed',
+  opened: Promise<Opened>,
+): Promise<Opened> {
+  await untilState((await opened).page, state)
+  return opened
+}
+
 /** On the element's own button. */
 export const press = (page: Page, name: 'Verify' | 'Try again') => page.getByRole('button', { name }).click()
 

@@ -5,7 +5,6 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -13,6 +12,7 @@ import { promisify } from 'node:util'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -46,6 +46,7 @@ async function serve(
     env: environment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
   let text = ''
   await new Promise<void>((resolve, reject) => {
     const take = (chunk: Buffer) => {
@@ -60,10 +61,8 @@ async function serve(
 }
 
 async function end({ child }: Started): Promise<number | null> {
-  const gone = once(child, 'exit')
-  child.kill('SIGTERM')
-  const [code] = await gone
-  return code
+  await endProcess(child)
+  return child.exitCode
 }
 
 for (const made of [elsewhere, installed]) mkdirSync(made)
@@ -150,27 +149,23 @@ test('serve, check and site create work with each other; SIGTERM ends it with 0'
   const port = String(await freePort())
   const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
   const service = await serve(program, ['serve'], env)
-  try {
-    const options = { cwd: elsewhere, env: environment(env) }
-    const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
-    const { siteKey, apiKey } = JSON.parse(stdout)
-    const check = await run(program, ['check'], options)
-    assert.match(check.stdout, /^ {2}scripts +run: /m)
-    const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
-    assert.equal(answer.status, 200, answer.text)
-    const url = `http://127.0.0.1:${port}`
-    const trial = await run(
-      program,
-      ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
-      options,
-    )
-    assert.equal(JSON.parse(trial.stdout).success ?? true, true)
-    const widget = await call(`${url}/widget.js`)
-    assert.equal(widget.status, 200)
-    assert.equal(await end(service), 0)
-  } finally {
-    service.child.kill('SIGKILL')
-  }
+  const options = { cwd: elsewhere, env: environment(env) }
+  const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
+  const { siteKey, apiKey } = JSON.parse(stdout)
+  const check = await run(program, ['check'], options)
+  assert.match(check.stdout, /^ {2}scripts +run: /m)
+  const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
+  assert.equal(answer.status, 200, answer.text)
+  const url = `http://127.0.0.1:${port}`
+  const trial = await run(
+    program,
+    ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
+    options,
+  )
+  assert.equal(JSON.parse(trial.stdout).redemption.answer.success, true)
+  const widget = await call(`${url}/widget.js`)
+  assert.equal(widget.status, 200)
+  assert.equal(await end(service), 0)
   assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
 })
 
@@ -199,7 +194,6 @@ test('metrics name the HTTP server that workers have loaded, until a roll anothe
     assert.match(service.output(), /none that powgate knows/)
     assert.equal(await end(service), 0)
   } finally {
-    service.child.kill('SIGKILL')
     writeFileSync(binary, tested)
   }
 })
@@ -227,13 +221,9 @@ test('on a read-only file system, as nobody: only the data directory is written 
     PORT: port,
     POWGATE_DATA_DIR: dataDir,
   })
-  try {
-    const answer = await call(`http://127.0.0.1:${port}/challenge`)
-    assert.equal(answer.json.code, 'site-key-missing')
-    assert.match(service.output(), /First start: a demo site was created/)
-    assert.ok(existsSync(join(dataDir, 'secret')))
-    assert.equal(await end(service), 0)
-  } finally {
-    service.child.kill('SIGKILL')
-  }
+  const answer = await call(`http://127.0.0.1:${port}/challenge`)
+  assert.equal(answer.json.code, 'site-key-missing')
+  assert.match(service.output(), /First start: a demo site was created/)
+  assert.ok(existsSync(join(dataDir, 'secret')))
+  assert.equal(await end(service), 0)
 })

@@ -20,6 +20,7 @@ import {
   closePage,
   endless,
   GATE,
+  inState,
   type OpenOptions,
   pinnedTag,
   startStage,
@@ -91,8 +92,7 @@ function open(attributes: string, options: OpenOptions = {}, script = '') {
 
 /** The page of an element that comes to be verified. */
 async function verifiedOn(...given: Parameters<typeof open>) {
-  const { page, notes } = await open(...given)
-  await untilState(page, 'verified')
+  const { page, notes } = await inState('verified', open(...given))
   return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified }
 }
 

@@ -11,11 +11,11 @@ import {
   alter,
   builtFile,
   errorCode,
+  inState,
   type OpenOptions,
   pinnedTag,
   scriptTag,
   startStage,
-  untilState,
 } from '../harness/widget.ts'
 
 const { service, gateway, pages, open } = await startStage()
@@ -43,8 +43,8 @@ function openWith(attributes: string, script: string, policy?: string) {
 
 /** Where a page that comes to be verified solved, or the code of the error of one that comes to fail. */
 async function endOf(state: 'verified' | 'failed', ...parts: Parameters<typeof openWith>): Promise<unknown> {
-  const { page } = await openWith(...parts)
-  await untilState(page, state).catch(() => assert.fail(`not ${state}: ${parts.join(' ')}`))
+  const opened = inState(state, openWith(...parts))
+  const { page } = await opened.catch(() => assert.fail(`not ${state}: ${parts.join(' ')}`))
   return state === 'failed' ? errorCode(page) : page.evaluate('window.mode')
 }
 const modeOf = (...parts: Parameters<typeof openWith>) => endOf('verified', ...parts)
