@@ -56,7 +56,7 @@ interface Wanted {
   readonly env?: Record<string, string>
 }
 
-/** Measures a fresh service with requests built for it. Visitors of /verify have fetched their challenges, so the store has a record of each. */
+/** Measures a fresh service with requests built for it. For /verify, the store has a record of each visitor, as after its challenge. */
 export async function onService<Result>(
   rig: Rig,
   { endpoint, store, count, seedMsMax, env }: Wanted,

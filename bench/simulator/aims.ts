@@ -1,4 +1,4 @@
-/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/evidence/effect.md says why some are missed. */
+/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. effect.md says why some are missed. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { difficultyOf, NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
@@ -132,11 +132,12 @@ function atLeast(aim: string, least: number, found: number): string[] {
   return [aim, `>= ${least}`, found.toFixed(found < 100 ? 1 : 0), found >= least ? 'met' : 'MISSED']
 }
 
-/** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
+/** What a proof takes of a returning attacker's processor over what it takes of ours, at such a load of the site. */
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const price = priceOf({ challenges: 0, limitPerMinute: 30, accepted: 9 }, traffic, PRICING)
+  const returning = { challenges: 0, limitPerMinute: 30, accepted: PRICING.returningProofs }
+  const price = priceOf(returning, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }

@@ -124,7 +124,7 @@ test('@nestlab/google-recaptcha: a token of its action and of a score high enoug
   await app.close()
 })
 
-/** Programs that use Debian's packages, with the settings that docs/reference/http-api.md names. Each prints `true` or `false` for the token in its arguments. */
+/** Programs that use Debian's packages, set as http-api.md says. Each prints `true` or `false` for the token in its arguments. */
 const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
   'the recaptcha gem of Ruby, which asks by GET': [
     'ruby',
