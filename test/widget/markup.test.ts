@@ -50,7 +50,7 @@ async function endOf(state: 'verified' | 'failed', ...parts: Parameters<typeof o
 const modeOf = (...parts: Parameters<typeof openWith>) => endOf('verified', ...parts)
 const failureOf = (...parts: Parameters<typeof openWith>) => endOf('failed', ...parts)
 
-/** Files with the page's rights. Not widget.js, which an image or a blocked script asks for too. */
+/** The files that an element loads to solve. Not widget.js, which an image or a blocked script asks for too. */
 const codeFrom = ({ requests }: { requests: readonly string[] }) =>
   requests.filter(asked => /\/widget\/(worker|page)\.\w+\.js$/.test(asked))
 
