@@ -315,6 +315,8 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
     ['{"audit": [null]}', /audit is no list of entries/],
+    ['{"auditFrom": "2026"}', /auditFrom or one of uses is no time/],
+    ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
     writeFileSync(path, `${good}${wrong}\n${good}`)
     assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)
