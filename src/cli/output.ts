@@ -46,15 +46,15 @@ export function requireOutput(): void {
     )
 }
 
-export type Field = readonly [name: string, value: string]
+export type LabelledLine = readonly [name: string, value: string]
 
-export function inColumns(fields: readonly Field[]): string[] {
-  const width = Math.max(...fields.map(([name]) => name.length))
-  return fields.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
+export function inColumns(lines: readonly LabelledLine[]): string[] {
+  const width = Math.max(...lines.map(([name]) => name.length))
+  return lines.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
 }
 
-export function printFields(fields: readonly Field[]): void {
-  printLine(...inColumns(fields))
+export function printLabelled(lines: readonly LabelledLine[]): void {
+  printLine(...inColumns(lines))
 }
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
