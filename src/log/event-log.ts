@@ -11,7 +11,6 @@ import { cut, scrubByForm } from './redaction.ts'
 
 /** A worker logs at most so many lines a minute. Refusals have seven categories (at level debug eight): in all 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
-/** Of each category. */
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
 const MINUTE_MS = 60_000

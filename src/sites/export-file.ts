@@ -39,7 +39,7 @@ export function restoreSteps(): string {
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
-/** @param apiKeys given for another store: the file has those of its sites, and when sites were created and changed */
+/** @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed */
 export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): ExportFile {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
@@ -63,7 +63,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** `createdAt` is 0 if the file has none, so that a key in the store counts as newer. A key may have been revoked. */
+  /** With revoked ones. `createdAt` is 0 if the file has none, so that a key in the store counts as newer. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -125,11 +125,11 @@ export function diffWithFile(
       before === undefined ? updatedAt : nextUpdatedAt(before, now),
     )
     const changes = siteChanges(before, after)
-    // A site that changed to plan free keeps its values of pro, without using them. Nobody may set one on plan free.
-    const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
+    // A site that changed to plan free keeps its values of pro, without using them. A file may set none of them on plan free.
+    const outsidePlan = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isFromOtherStore = entry.updatedAt !== undefined
     for (const { field } of changes)
-      if (unused.includes(field) && !isFromOtherStore)
+      if (outsidePlan.includes(field) && !isFromOtherStore)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
     const isNewSiteKey = isNew && siteKey === undefined
