@@ -46,15 +46,15 @@ export function requireOutput(): void {
     )
 }
 
-export type LabelledLine = readonly [name: string, value: string]
+export type Pair = readonly [name: string, value: string]
 
-export function inColumns(lines: readonly LabelledLine[]): string[] {
-  const width = Math.max(...lines.map(([name]) => name.length))
-  return lines.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
+export function inColumns(pairs: readonly Pair[]): string[] {
+  const width = Math.max(...pairs.map(([name]) => name.length))
+  return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
 }
 
-export function printLabelled(lines: readonly LabelledLine[]): void {
-  printLine(...inColumns(lines))
+export function printPairs(pairs: readonly Pair[]): void {
+  printLine(...inColumns(pairs))
 }
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {

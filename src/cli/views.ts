@@ -12,7 +12,7 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
-import { dateText, type LabelledLine, printLine, printTable, valueText } from './output.ts'
+import { dateText, type Pair, printLine, printTable, valueText } from './output.ts'
 
 /** An API key as commands show it, without its hash. */
 export type ApiKeyView = ReturnType<typeof apiKeyView>
@@ -64,11 +64,10 @@ export function printKeys(keys: readonly ApiKeyView[]): void {
   printTable(['key id', 'site key', 'name', 'created', 'last used', 'state'], rows)
 }
 
-export function siteLines(site: SiteRecord): LabelledLine[] {
+export function siteLines(site: SiteRecord): Pair[] {
   const bits = raisedBits(site, Date.now())
-  const raise: LabelledLine[] =
-    bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
-  const later = Array.from(unknownFields(site), ([name, value]): LabelledLine => {
+  const raise: Pair[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
+  const later = Array.from(unknownFields(site), ([name, value]): Pair => {
     return [name, `${valueText(value)} (of a later version: kept, not used)`]
   })
   return [
@@ -81,7 +80,7 @@ export function siteLines(site: SiteRecord): LabelledLine[] {
   ]
 }
 
-function settingLine(field: SiteField, settings: SiteSettings): LabelledLine[] {
+function settingLine(field: SiteField, settings: SiteSettings): Pair[] {
   const value = valueIn(settings, field)
   if (value === undefined) return []
   const defaultWords = defaultText(field)

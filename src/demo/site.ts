@@ -6,13 +6,7 @@
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import {
-  apiKeyRecord,
-  DEMO_KEY_PREFIX,
-  KEY_RANDOM_BYTES,
-  newApiKey,
-  type SiteRecord,
-} from '../domain/site.ts'
+import { apiKeyRecord, DEMO_KEY_PREFIX, KEY_BYTES, newApiKey, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SiteStore } from '../store/store.ts'
@@ -28,7 +22,7 @@ export const DEMO_SITE_KEYS: ReadonlySet<string> = new Set(PUZZLES.map(demoSiteK
 /** Reveals nothing about the master secret (RFC 5869). */
 export function demoApiKey(secret: string, puzzle: PuzzleName): string {
   return newApiKey(
-    new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${SITES[puzzle].keyInfo}`, KEY_RANDOM_BYTES)),
+    new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${SITES[puzzle].keyInfo}`, KEY_BYTES)),
   )
 }
 

@@ -145,15 +145,7 @@ export function admitToLog(
   end = addRequest(end, time, kind, request)
   // Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
   const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
-  return {
-    status: 'admitted',
-    record: memory.ofLength(end),
-    keepMs,
-    siteCount,
-    failures,
-    accepted,
-    isUsed,
-  }
+  return { status: 'admitted', record: memory.ofLength(end), keepMs, siteCount, failures, accepted, isUsed }
 }
 
 function readCount(record: Buffer, at: number): number {

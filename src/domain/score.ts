@@ -109,11 +109,10 @@ function environmentReasons(
   weights: ScoreWeights,
 ): readonly ScoreReason[] {
   if (environment === undefined) return ['environmentMissing']
-  const first = ENVIRONMENT_FLAGS.find(flag => environment[flag] === true)
-  if (first === undefined) return NO_REASONS
+  const flag = ENVIRONMENT_FLAGS.find(name => environment[name] === true)
+  if (flag === undefined) return NO_REASONS
   const flags = suspiciousFlags(environment)
   // A site that changes a common flag's weight wants it to count alone, too.
-  const isIgnored =
-    flags.length === 1 && COMMON_FLAGS.includes(first) && weights[first] === SCORE_WEIGHTS[first]
+  const isIgnored = flags.length === 1 && COMMON_FLAGS.includes(flag) && weights[flag] === SCORE_WEIGHTS[flag]
   return isIgnored ? NO_REASONS : flags
 }

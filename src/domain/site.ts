@@ -156,8 +156,8 @@ export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
 }
 
-/** The random bytes that a new key gets: at least twice as many as it uses, because `base62` skips some. */
-export const KEY_RANDOM_BYTES = 96
+/** A new key is made of so many random bytes: over twice as many as it needs, because `base62` skips some. */
+export const KEY_BYTES = 96
 
 export function newSiteKey(random: Uint8Array): string {
   return `site_${base62(random, 22)}`

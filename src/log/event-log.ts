@@ -37,8 +37,8 @@ export class EventLog {
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#successShare = successShare
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
-    const names = new Set(Object.values(OUTCOMES).map(({ category }) => category))
-    const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
+    const categories = new Set(Object.values(OUTCOMES).map(({ category }) => category))
+    const quotas = Array.from(categories, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#reportLeftOut(), MINUTE_MS).unref()
   }

@@ -11,12 +11,10 @@ interface Platform {
   readonly processor: string
   /** undefined with another C library. */
   readonly glibc: string | undefined
-  /** The HTTP server's build for Node.js 24 is there. Looked for on Node.js 24 only. */
   readonly hasServer24: boolean
 }
 
-const MAJORS = [20, 22, 24]
-const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
+const MINOR_MIN: Readonly<Record<number, number>> = { 20: 12, 22: 0, 24: 0 }
 const PROCESSORS = ['x64', 'arm64']
 /** Node.js' own binaries need glibc 2.28. */
 const GLIBC_MINOR_MIN = 28
@@ -31,7 +29,7 @@ const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (!MAJORS.includes(major) || minor < (MINOR_MIN[major] ?? 0))
+  if (minor < (MINOR_MIN[major] ?? Infinity))
     return `powgate runs on Node.js 20 (from 20.12), 22 and 24; this is ${version}. Try: ${TRY_22}`
   if (system !== 'linux')
     return `powgate runs on Linux; this is ${system}. For development, use the image node:22-bookworm-slim.`
@@ -53,7 +51,7 @@ function thisPlatform(): Platform {
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }
   const glibc = header.glibcVersionRuntime
   const file = `uws_${platform}_${arch}_${MODULES_24}.node`
-  // The version is asked first, because Node.js 18 has no import.meta.resolve.
+  // Looked for on Node.js 24 only: 18 has no import.meta.resolve.
   const hasServer24 =
     versions.modules === MODULES_24 && existsSync(new URL(file, import.meta.resolve('uWebSockets.js')))
   return { version: versions.node, system: platform, processor: arch, glibc, hasServer24 }

@@ -119,11 +119,8 @@ export function diffWithFile(
     const [before] = found
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(
-      settings,
-      identity,
-      before === undefined ? updatedAt : nextUpdatedAt(before, now),
-    )
+    const changedAt = before === undefined ? updatedAt : nextUpdatedAt(before, now)
+    const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, without using them. A file may set none of them on plan free.
     const outsidePlan = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
@@ -151,16 +148,13 @@ function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number)
 }
 
 /** Returns a function that finds the stored sites which an entry may mean. */
-function finderOf(
-  entries: readonly SiteEntry[],
-  sites: readonly SiteRecord[],
-): (entry: SiteEntry) => readonly SiteRecord[] {
+function finderOf(entries: readonly SiteEntry[], sites: readonly SiteRecord[]) {
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
   // A site whose key is in the file belongs to that entry, even if another entry has its name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
-  return ({ siteKey, settings }) =>
+  return ({ siteKey, settings }: SiteEntry): readonly SiteRecord[] =>
     (siteKey === undefined ? byName.get(settings.name) : byKey.get(siteKey)) ?? []
 }

@@ -75,17 +75,15 @@ export async function prepareStart(
   }
 }
 
-/**
- * Creates the first site on a new single host, which someone may be trying out. Who has Redis runs several hosts, and creates sites.
- *
- * @returns whether /demo is served
- */
+/** Creates a first site on a new host without Redis, for people who try powgate. Returns whether /demo is served. */
 async function prepareSites(config: Config, log: Logger, store: SiteStore): Promise<'on' | 'off'> {
   const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   const isFirst = sites.length === 0 && config.redis === undefined
   const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
   if (isFirst) {
-    const keys = await createFirstSite(store)
+    const fields = { name: 'demo', origins: FIRST_ORIGINS }
+    const { site, apiKey } = await createSite(store, fields, authorInService('first start'))
+    const keys: FirstKeys = { siteKey: site.siteKey, apiKey }
     writeFirstKeys(config.dataDir, keys)
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
@@ -96,12 +94,6 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
     if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
   }
   return demo
-}
-
-async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
-  const fields = { name: 'demo', origins: FIRST_ORIGINS }
-  const { site, apiKey } = await createSite(sites, fields, authorInService('first start'))
-  return { siteKey: site.siteKey, apiKey }
 }
 
 /** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */

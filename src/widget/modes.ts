@@ -181,10 +181,8 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
-async function openPage(
-  { assets, codeAssets, mode }: ModeSettings,
-  puzzle: PuzzleName,
-): Promise<SolverSession> {
+async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
+  const { assets, codeAssets, mode } = settings
   // If the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)

@@ -67,7 +67,6 @@ export function settingsOf(element: Element) {
      */
     codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
-    /** What the page binds in the token. */
     bound: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,

@@ -6,12 +6,10 @@ import type { Language } from './texts.ts'
 
 /**
  * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
- * without a baseline, because that of its text differs by state and would move a button beside the element. The last rules, those of
- * media, replace others of the same weight.
+ * without a baseline, because that of its text differs by state and would move a button beside the element.
  */
 const STYLES = `
-:host{display:inline-block;vertical-align:middle;max-inline-size:100%;
-font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
+:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
 --_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
@@ -22,18 +20,16 @@ font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
 inline-size:20em;max-inline-size:100%;min-block-size:4.4em;padding:.2em .7em;
 color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
-.box:focus{outline:none}
-.box:focus-visible,button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
+.box:focus{outline:none}.box:focus-visible,button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 .body{flex:1 1 5em;min-inline-size:0}.body,button{overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
 .text::after,.detail::after{content:' '}.detail,.sending{display:block;font-size:.8em}.detail:empty,.sending:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}.mark{stroke:currentColor;stroke-width:2}
 .ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,75);
 transform:rotate(-90deg);transform-origin:center;transition:stroke-dashoffset .2s}
-.idle .ring,.waiting .ring{visibility:hidden}
-.working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
-.verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
+.working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
+.idle .ring,.waiting .ring{visibility:hidden}.verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
 button{flex:none;margin-inline-start:auto;max-inline-size:100%;min-block-size:1.9em;padding:.15em .6em;
 font:inherit;font-size:.875em;line-height:1.2;color:var(--powgate-button-color,var(--_main));background:none;
 border:1px solid;border-radius:calc(var(--powgate-radius,.5em)*.7);cursor:pointer}

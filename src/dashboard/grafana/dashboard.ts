@@ -9,27 +9,23 @@ import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_A
 
 const INTERVAL = '[$__rate_interval]'
 
+/** Of a histogram. */
+type Part = '' | '_bucket' | '_sum' | '_count'
+
 /** Selects the metric's series of the chosen hosts. */
-function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_count' = ''): string {
+function seriesOf(key: MetricKey, where = '', part: Part = ''): string {
   return `${METRICS[key].name}${part}{instance=~"$instance"${where === '' ? '' : `,${where}`}}`
 }
 
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
 const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
-const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${seriesOf(key, where)}${INTERVAL})`, by)
-const increase = (key: MetricKey, by: string) => sum(`increase(${seriesOf(key)}${INTERVAL})`, by)
-
-function mean(key: MetricKey, by = ''): string {
-  const [total, count] = (['_sum', '_count'] as const).map(
-    part => `rate(${seriesOf(key, '', part)}${INTERVAL})`,
-  )
-  return `${sum(total!, by)} / ${sum(count!, by)}`
-}
-
-function quantile(q: number, key: MetricKey, where = '', by = ''): string {
-  return `histogram_quantile(${q}, ${sum(`rate(${seriesOf(key, where, '_bucket')}${INTERVAL})`, `${by}le`)})`
-}
-
+const rate = (key: MetricKey, where = '', by = '', part: Part = '') =>
+  sum(`rate(${seriesOf(key, where, part)}${INTERVAL})`, by)
+const increase = (key: MetricKey, by: string, part: Part = '') =>
+  sum(`increase(${seriesOf(key, '', part)}${INTERVAL})`, by)
+const mean = (key: MetricKey, by = '') => `${rate(key, '', by, '_sum')} / ${rate(key, '', by, '_count')}`
+const quantile = (q: number, key: MetricKey, where = '', by = '') =>
+  `histogram_quantile(${q}, ${rate(key, where, `${by}le`, '_bucket')})`
 const percentiles = (key: MetricKey, where = '') => ({
   p50: quantile(0.5, key, where),
   p95: quantile(0.95, key, where),
@@ -135,7 +131,7 @@ const SCORES = [
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
   panel(22, 'Scores', 'scores', HEATMAP, {
-    '{{le}}': sum(`increase(${seriesOf('scores', '', '_bucket')}${INTERVAL})`, 'le'),
+    '{{le}}': increase('scores', 'le', '_bucket'),
   }),
   panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]

@@ -58,8 +58,7 @@ export class RedisRecords extends Members implements SiteStore {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
-    // The error of a call without an answer begins so.
-    const what = 'writing, of which it is not known whether it was done'
+    const what = 'writing, of which it is not known whether it was done' // begins the error of a time-out
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
   }
 
