@@ -147,7 +147,7 @@ export class View {
     if (!isTextNew || !wasShown) this.#announce()
   }
 
-  /** For screen readers, a text that comes back after a moment is new. */
+  /** Hides the text for a moment: screen readers take what comes back for new. */
   #announce(): void {
     const parts = [this.#text, this.#detail, this.#sending]
     for (const { style } of parts) style.visibility = 'hidden'
