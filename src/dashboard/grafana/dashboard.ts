@@ -9,7 +9,7 @@ import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_A
 
 const INTERVAL = '[$__rate_interval]'
 
-/** Of a histogram. */
+/** Endings of the series that a histogram has. */
 type Part = '' | '_bucket' | '_sum' | '_count'
 
 /** Selects the metric's series of the chosen hosts. */
