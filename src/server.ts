@@ -204,9 +204,9 @@ function hostOf(
       },
       aborted: endpoint => stats.aborted(endpoint),
       shed: endpoint => stats.shed(endpoint),
-      faulted: (endpoint, error, exchange) => {
+      faulted: (exchange, endpoint, error) => {
         stats.faulted(endpoint)
-        eventLog.faulted(endpoint, error, exchange)
+        eventLog.faulted(exchange, endpoint, error)
       },
     },
     gate,

@@ -17,7 +17,7 @@ import { Primary } from './process/primary.ts'
 import { SiteMemory } from './process/site-memory.ts'
 import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
-import { prepareStart } from './sites/first-start.ts'
+import { prepareStart } from './sites/prepare-start.ts'
 import { writeServiceUrl } from './sites/service-files.ts'
 import { StoreSetupError } from './store/store.ts'
 

@@ -164,7 +164,7 @@ test('http-api.md lists every code with its status, those of /siteverify, and th
   const known = outcomes.map(({ status, code }) => `${status} ${code}`)
   assert.deepEqual([...listed].sort(), [...new Set(known)].sort())
 
-  const ofSiteverify = new Set(outcomes.map(({ siteverify }) => siteverify))
+  const ofSiteverify = new Set(outcomes.map(({ siteverifyCode }) => siteverifyCode))
   const siteverify = rows('docs/reference/http-api.md', /^`[a-z]+-[a-z-]+`(, `[a-z-]+`)*$/)
   assert.deepEqual(siteverify.flatMap(([cell]) => codes(cell!)).sort(), [...ofSiteverify].sort())
 

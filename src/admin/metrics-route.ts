@@ -36,6 +36,7 @@ export function metricsRoute(
         ...totals.values(),
         ...(await processGauges(totals, storeProcess)),
       }
+      // One counter has the time of all processes; `totals` knows that of the workers.
       values.cpu = (values.cpu ?? 0) + cpuMicroseconds() + (storeProcess?.cpuMicroseconds ?? 0)
       const text = exposition(values, deployment)
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })

@@ -1,6 +1,6 @@
 import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
-import { printFields, printJson, printLine } from './output.ts'
+import { printJson, printLine, printPairs } from './output.ts'
 
 export const CHECK_COMMAND: CommandEntry = {
   name: 'check',
@@ -15,7 +15,7 @@ async function run(input: Input): Promise<number> {
     printJson({ ok, problems, warnings, notes, facts: Object.fromEntries(facts) })
     return ok ? 0 : 1
   }
-  if (facts.length > 0) printFields(facts)
+  if (facts.length > 0) printPairs(facts)
   for (const warning of warnings) printLine('', `warning: ${warning}`)
   for (const note of notes) printLine('', `note: ${note}`)
   if (problems.length > 0) throw new CommandError(problems.join('\n'))

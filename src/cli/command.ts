@@ -5,7 +5,7 @@ import type { ValueRule } from '../domain/value-forms.ts'
 import { UsageError } from '../sites/errors.ts'
 import { PROGRAM } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
-import { type Field, inColumns } from './output.ts'
+import { inColumns, type Pair } from './output.ts'
 
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
@@ -260,6 +260,6 @@ function flagText({ about, value, short, isRequired }: Flag): string {
   return [about, ...notes].join(' ')
 }
 
-function table(rows: readonly Field[]): string {
+function table(rows: readonly Pair[]): string {
   return inColumns(rows).join('\n')
 }

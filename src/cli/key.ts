@@ -15,7 +15,7 @@ import {
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
-import { dateText, onLostOutput, printFields, printJson, printLine, requireOutput } from './output.ts'
+import { dateText, onLostOutput, printJson, printLine, printPairs, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { nameOfStore, withStore } from './site-store.ts'
 import { type ApiKeyView, apiKeyView, findKeys, printKeys } from './views.ts'
@@ -102,7 +102,7 @@ async function runCreate(input: Input): Promise<void> {
   if (input.has('json'))
     return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store: storeName })
   printLine(`The API key was created in ${storeName}. It is secret and is not shown again: keep it now.`, '')
-  printFields([
+  printPairs([
     ['API key', apiKey],
     ['key id', id],
     ['site key', siteKey],

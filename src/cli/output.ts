@@ -46,15 +46,15 @@ export function requireOutput(): void {
     )
 }
 
-export type Field = readonly [name: string, value: string]
+export type Pair = readonly [name: string, value: string]
 
-export function inColumns(fields: readonly Field[]): string[] {
-  const width = Math.max(...fields.map(([name]) => name.length))
-  return fields.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
+export function inColumns(pairs: readonly Pair[]): string[] {
+  const width = Math.max(...pairs.map(([name]) => name.length))
+  return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
 }
 
-export function printFields(fields: readonly Field[]): void {
-  printLine(...inColumns(fields))
+export function printPairs(pairs: readonly Pair[]): void {
+  printLine(...inColumns(pairs))
 }
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {

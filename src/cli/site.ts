@@ -22,11 +22,11 @@ import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
+import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
 import { recordsOfService } from './service-records.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { nameOfStore, settingsOf, withStore } from './site-store.ts'
-import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
+import { findKeys, printKeys, siteLines, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -126,7 +126,7 @@ async function runCreate(input: Input): Promise<void> {
     `The site was created in ${storeName}. Its API key is secret and is not shown again: keep it now.`,
     '',
   )
-  printFields([['API key', apiKey], ...siteFields(site)])
+  printPairs([['API key', apiKey], ...siteLines(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
   const url = serviceUrl(settingsOf())
@@ -194,7 +194,7 @@ async function runShow(input: Input): Promise<void> {
     const apiKeys = keys.map(({ siteKey: _, ...key }) => key)
     return printJson({ ...site, traffic: { usualRate }, apiKeys })
   }
-  printFields([...siteFields(site), ['usual rate', usualRateText(usualRate)]])
+  printPairs([...siteLines(site), ['usual rate', usualRateText(usualRate)]])
   printLine('')
   printKeys(keys)
 }
@@ -254,7 +254,7 @@ async function runChange(
   onLostOutput(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
   printLine(`${outcome(site)} in ${storeName}.`, '')
-  printFields(siteFields(site))
+  printPairs(siteLines(site))
   printWarnings(warnings)
 }
 

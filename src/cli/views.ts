@@ -12,7 +12,7 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
-import { dateText, type Field, printLine, printTable, valueText } from './output.ts'
+import { dateText, type Pair, printLine, printTable, valueText } from './output.ts'
 
 /** An API key as commands show it, without its hash. */
 export type ApiKeyView = ReturnType<typeof apiKeyView>
@@ -29,7 +29,7 @@ export async function findKeys(store: SiteStore, siteKey?: string): Promise<ApiK
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-/** Times are Unix milliseconds. The last use is exact to the minute, and null if it is not known. */
+/** Times are Unix milliseconds. The last use is exact to the minute, and null if the store has none. */
 export function apiKeyView(record: ApiKeyRecord, lastUsedAt: number | undefined) {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())
@@ -58,45 +58,46 @@ function keyStateText({ state, expiresAt, revokedAt }: ApiKeyView): string {
 export function printKeys(keys: readonly ApiKeyView[]): void {
   if (keys.length === 0) return printLine('There are no API keys.')
   const rows = keys.map(key => {
-    const lastUse = key.lastUsedAt === null ? 'never' : dateText(key.lastUsedAt)
+    const lastUse = key.lastUsedAt === null ? '-' : dateText(key.lastUsedAt)
     return [key.id, key.siteKey, key.name ?? '-', dateText(key.createdAt), lastUse, keyStateText(key)]
   })
   printTable(['key id', 'site key', 'name', 'created', 'last used', 'state'], rows)
 }
 
-export function siteFields(site: SiteRecord): Field[] {
+export function siteLines(site: SiteRecord): Pair[] {
   const bits = raisedBits(site, Date.now())
-  const raise: Field[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
-  const later = Array.from(unknownFields(site), ([name, value]): Field => {
+  const raise: Pair[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
+  const later = Array.from(unknownFields(site), ([name, value]): Pair => {
     return [name, `${valueText(value)} (of a later version: kept, not used)`]
   })
   return [
     ['site key', site.siteKey],
     ...raise,
-    ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
+    ...FIELDS.flatMap(field => settingLine(field, completed(site))),
     ...later,
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]
 }
 
-function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
+function settingLine(field: SiteField, settings: SiteSettings): Pair[] {
   const value = valueIn(settings, field)
   if (value === undefined) return []
-  const fallback = defaultText(field)
-  if (Array.isArray(value) && value.length === 0 && fallback !== undefined) return [[field.name, fallback]]
+  const defaultWords = defaultText(field)
+  if (Array.isArray(value) && value.length === 0 && defaultWords !== undefined)
+    return [[field.name, defaultWords]]
   const text = valueText(value)
   if (isOutsidePlan(field, settings.plan))
     return [[field.name, `${text} (not used on plan ${settings.plan})`]]
-  // The text of the base's default names one number for each puzzle, so the value is compared with this puzzle's default too.
+  // The words may name a default for each puzzle ("18, or 17 with --puzzle hashwx"): this puzzle's is looked up too.
   const defaults = completed({ name: '', puzzle: settings.puzzle })
-  const isDefault = text === fallback || text === valueText(valueIn(defaults, field))
-  return [[field.name, fallback === undefined || isDefault ? text : `${text} (default: ${fallback})`]]
+  const isDefault = text === defaultWords || text === valueText(valueIn(defaults, field))
+  return [[field.name, defaultWords === undefined || isDefault ? text : `${text} (default: ${defaultWords})`]]
 }
 
-/** @param usualRate proofs a second of returning addresses */
-export function usualRateText(usualRate: number | undefined): string {
-  return usualRate === undefined
+/** @param perSecond proofs of returning addresses */
+export function usualRateText(perSecond: number | undefined): string {
+  return perSecond === undefined
     ? 'not known before an address returns'
-    : `${usualRate.toFixed(2)} proofs a second of returning addresses`
+    : `${perSecond.toFixed(2)} proofs a second of returning addresses`
 }

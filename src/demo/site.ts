@@ -6,7 +6,7 @@
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import { apiKeyRecord, DEMO_KEY_PREFIX, newApiKey, type SiteRecord } from '../domain/site.ts'
+import { apiKeyRecord, DEMO_KEY_PREFIX, KEY_BYTES, newApiKey, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SiteStore } from '../store/store.ts'
@@ -19,13 +19,10 @@ const SITES = {
 export const demoSiteKey = (puzzle: PuzzleName) => SITES[puzzle].siteKey
 export const DEMO_SITE_KEYS: ReadonlySet<string> = new Set(PUZZLES.map(demoSiteKey))
 
-/** `newApiKey` takes 32 for the secret, and makes 8 characters of the others, of which it skips one of 32. */
-const KEY_MATERIAL_BYTES = 128
-
 /** Reveals nothing about the master secret (RFC 5869). */
 export function demoApiKey(secret: string, puzzle: PuzzleName): string {
   return newApiKey(
-    new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${SITES[puzzle].keyInfo}`, KEY_MATERIAL_BYTES)),
+    new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${SITES[puzzle].keyInfo}`, KEY_BYTES)),
   )
 }
 

@@ -29,7 +29,7 @@ import {
   waitMs,
 } from './limits.ts'
 
-/** Kinds of requests. `noProof` is for /verify without an acceptable solution, which counts only towards the limits. */
+/** Kinds of requests. `noProof` is for /verify without a nonce to spend, which counts only towards the limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, noProof: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
@@ -61,8 +61,9 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites in `ACCEPTED_MS`; with a limit above `MARKS_LIMIT_MAX`, five times the last minute's. */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`; estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
       readonly accepted: number
+      /** The nonce was spent before. The request counts like a first one; the caller refuses it. */
       readonly isUsed: boolean
     }
   | Limited
@@ -85,9 +86,9 @@ const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
 /** A mark has its upper 24 bits, of which MARK_BIT is the first, in the place of a label, and its lower 16 in that of a count. */
 export const MARK_BIT = 0x800000
-export const MARK_LOW = 0x10000
+export const MARK_LOW_RANGE = 0x10000
 
-/** The record that a call of `admitToLog` writes, and all functions below read. Each call reuses the memory, so it makes no garbage. */
+/** The record that a call of `admitToLog` writes. Each call reuses the memory, so it makes no garbage. */
 const memory = new ReusedBytes()
 let newRecord = memory.ofLength(0)
 
@@ -101,8 +102,8 @@ export function admitToLog(
   const length = record?.length ?? 0
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
   newRecord = memory.ofLength(length + 2 * ENTRY_BYTES) // the old entries, a used nonce and a request
-  const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW)
-  const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW
+  const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW_RANGE)
+  const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW_RANGE
   let end = 0
   let keepMs = WINDOW_MS
   let addressCount = 0
@@ -144,15 +145,7 @@ export function admitToLog(
   end = addRequest(end, time, kind, request)
   // Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
   const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
-  return {
-    status: 'admitted',
-    record: memory.ofLength(end),
-    keepMs,
-    siteCount,
-    failures,
-    accepted,
-    isUsed,
-  }
+  return { status: 'admitted', record: memory.ofLength(end), keepMs, siteCount, failures, accepted, isUsed }
 }
 
 function readCount(record: Buffer, at: number): number {
@@ -206,11 +199,12 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   const joined = joinedEntry(end, time, step, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
   const count = readCount(newRecord, joined) + 1
+  // The entry has a new time, so it moves to the end.
   newRecord.copyWithin(joined, joined + ENTRY_BYTES, end)
   return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
-/** Finds the entry to share. `addRequest` moves it to the end, to keep the order of time. */
+/** Finds the entry of this label in the same step of time, to which a request is added. */
 function joinedEntry(end: number, time: number, step: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
     const entryLabel = readUInt24(newRecord, at + LABEL_AT)

@@ -11,17 +11,17 @@ interface Outcome {
   readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
   /** Part of the stable interface. */
   readonly code: string
-  readonly quota: RefusalQuota
+  readonly category: RefusalCategory
   readonly message: string
-  readonly siteverify: SiteverifyCode
+  readonly siteverifyCode: SiteverifyCode
   /** Replaces `message` at /siteverify, where that names a header or field of /verify-token. */
   readonly siteverifyMessage?: string
   /** /siteverify answers other refusals of 400 and 401 with 200, as hosted CAPTCHAs do. */
   readonly keepsStatus?: true
 }
 
-/** Each quota of log lines is separate, so a flood of one hides no other. `routine` is a broken client, logged at level debug. */
-export type RefusalQuota =
+/** Each has its own quota of log lines, so a flood of one hides no other. `routine` is a broken client, logged at level debug. */
+export type RefusalCategory =
   | 'limits'
   | 'sites'
   | 'bodies'
@@ -31,25 +31,25 @@ export type RefusalQuota =
   | 'outages'
   | 'routine'
 
-/** @param onSiteverify what differs at /siteverify. Its code is `bad-request` if not given, also for what /siteverify never refuses */
+/** @param onSiteverify what differs at /siteverify, whose code is `bad-request` unless given */
 function row(
   status: Outcome['status'],
   code: string,
-  quota: RefusalQuota,
+  category: RefusalCategory,
   message: string,
   onSiteverify: Partial<Outcome> = {},
 ): Outcome {
-  return { status, code, quota, message, siteverify: 'bad-request', ...onSiteverify }
+  return { status, code, category, message, siteverifyCode: 'bad-request', ...onSiteverify }
 }
 
 const wrongBody = (message: string, onSiteverify?: Partial<Outcome>) =>
   row(400, 'invalid-body', 'routine', message, onSiteverify)
 const refusedToken = (
   code: string,
-  siteverify: SiteverifyCode,
+  siteverifyCode: SiteverifyCode,
   message: string,
   siteverifyMessage?: string,
-) => row(400, code, 'tokens', message, { siteverify, ...(siteverifyMessage && { siteverifyMessage }) })
+) => row(400, code, 'tokens', message, { siteverifyCode, ...(siteverifyMessage && { siteverifyMessage }) })
 
 // Reasons that clients must not tell apart share an answer.
 
@@ -60,16 +60,20 @@ const INVALID_API_KEY = row(
   'invalid-credentials',
   'credentials',
   'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
-  { siteverify: 'invalid-input-secret', siteverifyMessage: 'secret is not a valid API key of this service.' },
+  {
+    siteverifyCode: 'invalid-input-secret',
+    siteverifyMessage: 'secret is not a valid API key of this service.',
+  },
 )
 const INVALID_TOKEN = refusedToken('invalid-token', 'invalid-input-response', 'The token is not valid.')
+// The contract has the texts that end without a full stop.
 const TOKEN_USED = refusedToken('token-used', 'timeout-or-duplicate', 'Token already used')
 const UNAVAILABLE = row(
   503,
   'unavailable',
   'outages',
   'The service is temporarily unavailable. Try again shortly.',
-  { siteverify: 'internal-error' },
+  { siteverifyCode: 'internal-error' },
 )
 
 const TABLE = {
@@ -121,7 +125,7 @@ const TABLE = {
     'credentials',
     'The Authorization header is missing; Bearer and an API key are expected.',
     {
-      siteverify: 'missing-input-secret',
+      siteverifyCode: 'missing-input-secret',
       siteverifyMessage: 'secret is missing; an API key is expected.',
     },
   ),
@@ -133,11 +137,11 @@ const TABLE = {
   'api-key-site-inactive': INVALID_API_KEY,
 
   'token-missing': wrongBody('The token is missing.', {
-    siteverify: 'missing-input-response',
+    siteverifyCode: 'missing-input-response',
     siteverifyMessage: 'response is missing; the token is expected.',
   }),
   'expected-ip-malformed': wrongBody('The expected address is not an IPv4 or IPv6 address.', {
-    siteverify: 'invalid-remoteip',
+    siteverifyCode: 'invalid-remoteip',
     siteverifyMessage: 'remoteip is not an IPv4 or IPv6 address.',
   }),
   'site-key-other-site': row(
@@ -145,7 +149,7 @@ const TABLE = {
     'site-mismatch',
     'credentials',
     'The site key is not that of the API key.',
-    { siteverify: 'sitekey-secret-mismatch', siteverifyMessage: 'sitekey is not that of the secret.' },
+    { siteverifyCode: 'sitekey-secret-mismatch', siteverifyMessage: 'sitekey is not that of the secret.' },
   ),
   'token-malformed': INVALID_TOKEN,
   'token-forged': INVALID_TOKEN,
@@ -173,16 +177,16 @@ const TABLE = {
     'score-too-low',
     'The score of the token is below the lowest that the site accepts.',
   ),
-  'test-key-fails': { ...INVALID_TOKEN, quota: 'routine' },
-  'test-key-used': { ...TOKEN_USED, quota: 'routine' },
+  'test-key-fails': { ...INVALID_TOKEN, category: 'routine' },
+  'test-key-used': { ...TOKEN_USED, category: 'routine' },
 
   'rate-limited': row(429, 'rate-limited', 'limits', 'Too many requests. Wait, then try again.', {
-    siteverify: 'rate-limited',
+    siteverifyCode: 'rate-limited',
   }),
   'store-unavailable': UNAVAILABLE,
   internal: UNAVAILABLE,
   overloaded: row(503, 'overloaded', 'outages', 'The service is overloaded. Try again shortly.', {
-    siteverify: 'internal-error',
+    siteverifyCode: 'internal-error',
   }),
 
   'not-found': row(404, 'not-found', 'routine', 'There is no such path.'),

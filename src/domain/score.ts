@@ -66,8 +66,8 @@ const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
 /**
- * An address' failures as a visitor's score counts them. With as many accepted proofs as failures, a neighbour may have failed, so all
- * count as one.
+ * An address' failures as a visitor's score counts them: as one where people succeed at least as often, because a neighbour may
+ * have failed.
  */
 export function countedFailures(failures: number, accepted: number): number {
   return failures <= accepted ? Math.min(1, failures) : failures
@@ -79,6 +79,7 @@ const NO_REASONS: readonly ScoreReason[] = []
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
   const found = reasonsOf(signals, weights)
   if (found.length === 0) return { score: 1, reasons: found }
+  // No default is 0, so most sites need no second list.
   const reasons = weights === SCORE_WEIGHTS ? found : found.filter(reason => weights[reason] > 0)
   let penalty = 0
   for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
@@ -108,13 +109,10 @@ function environmentReasons(
   weights: ScoreWeights,
 ): readonly ScoreReason[] {
   if (environment === undefined) return ['environmentMissing']
-  for (const flag of ENVIRONMENT_FLAGS) {
-    if (environment[flag] !== true) continue
-    const flags = suspiciousFlags(environment)
-    // A site that sets a common flag's weight wants it to count alone, too.
-    const isIgnored =
-      flags.length === 1 && COMMON_FLAGS.includes(flag) && weights[flag] === SCORE_WEIGHTS[flag]
-    return isIgnored ? NO_REASONS : flags
-  }
-  return NO_REASONS
+  const flag = ENVIRONMENT_FLAGS.find(name => environment[name] === true)
+  if (flag === undefined) return NO_REASONS
+  const flags = suspiciousFlags(environment)
+  // A site that changes a common flag's weight wants it to count alone, too.
+  const isIgnored = flags.length === 1 && COMMON_FLAGS.includes(flag) && weights[flag] === SCORE_WEIGHTS[flag]
+  return isIgnored ? NO_REASONS : flags
 }

@@ -75,13 +75,13 @@ export interface Site {
   readonly test: TestOutcome | undefined
 }
 
-/** Starts the site keys of the demo page. All services have the same ones, so without listed origins only their own pages may use them. */
+/** Begins the demo page's site keys, which all services share: unless such a site lists origins, only pages of the service may use it. */
 export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without unknown fields
+  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // keeps fields of later versions
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,
@@ -102,6 +102,7 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
 }
 
 /**
+ * @param mayLackOrigin the request is a GET of the same origin, with which browsers send no Origin
  * @param isFromForeignPage the request comes from a page of another host
  * @returns why the site refuses it
  */
@@ -155,12 +156,13 @@ export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
 }
 
-/** @param random at least 64 bytes */
+/** A new key is made of so many random bytes: over twice as many as it needs, because `base62` skips some. */
+export const KEY_BYTES = 96
+
 export function newSiteKey(random: Uint8Array): string {
   return `site_${base62(random, 22)}`
 }
 
-/** @param random at least 96 bytes: 32 for the secret, the rest for the id */
 export function newApiKey(random: Uint8Array): string {
   const secret = Buffer.from(random.subarray(0, 32)).toString('base64url')
   return `sk_${base62(random.subarray(32), 8)}_${secret}`
@@ -176,7 +178,6 @@ function base62(random: Uint8Array, length: number): string {
     if (text.length === length) break
     if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
   }
-  // The bytes run out once in about 10^15 keys, because there are twice as many as needed.
   if (text.length < length) throw new RangeError('not enough random bytes for a key')
   return text
 }

@@ -30,7 +30,7 @@ interface ExchangeObserver {
   aborted(endpoint: EndpointLabel): void
   /** The request was refused under load, before an Exchange was made. */
   shed(endpoint: EndpointLabel): void
-  faulted(endpoint: EndpointLabel, error: unknown, exchange: ObservedExchange): void
+  faulted(exchange: ObservedExchange, endpoint: EndpointLabel, error: unknown): void
 }
 
 export interface ExchangeHost {

@@ -223,7 +223,7 @@ export class Exchange {
     try {
       return step(argument)
     } catch (error) {
-      this.#host.observer.faulted(this.#rules.endpoint, error, this)
+      this.#host.observer.faulted(this, this.#rules.endpoint, error)
       this.#refuse('internal')
       return undefined
     }

@@ -55,10 +55,10 @@ export function refusalBody({ reason, detail, field }: Refusal, style: ErrorStyl
 
 /** Hosted CAPTCHAs answer every verdict with 200, and so does /siteverify. */
 export function answerTo(reason: Reason, style: ErrorStyle) {
-  const { status, code, message, siteverify, siteverifyMessage, keepsStatus } = OUTCOMES[reason]
+  const { status, code, message, siteverifyCode, siteverifyMessage, keepsStatus } = OUTCOMES[reason]
   if (style !== 'siteverify') return { status, code, message }
   const isVerdict = (status === 400 || status === 401) && keepsStatus === undefined
-  return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
+  return { status: isVerdict ? 200 : status, code: siteverifyCode, message: siteverifyMessage ?? message }
 }
 
 /** Limits in requests a minute, by their names in the RateLimit headers. */

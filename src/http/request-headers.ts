@@ -17,8 +17,9 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Fields of absent headers are undefined or empty. The first of repeated headers counts. X-Forwarded-For lines are joined and the
- * last X-Request-Id counts, because proxies append theirs; both are read only from trusted proxies.
+ * The field of an absent header is empty, or undefined from `readProxyHead`: the first of repeated headers counts, and it may be empty.
+ * X-Forwarded-For lines are joined and the last X-Request-Id counts, because proxies append theirs; both are read only from trusted
+ * proxies.
  */
 type RequestHead = Readonly<typeof ABSENT>
 

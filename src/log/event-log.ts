@@ -1,15 +1,15 @@
-/** Logs what visitors did, for `powgate explain`. Names of events and fields are stable. */
+/** Logs what visitors and backends did, for `powgate explain`, and faults, within quotas. Names of events and fields are stable. */
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork, PRIVATE } from '../addresses/address.ts'
 import type { Ending, Issued, Judged, Redeemed, RefusalSubject, Refused } from '../domain/ending.ts'
-import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
+import { OUTCOMES, type RefusalCategory } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** Lines a minute of a worker: of failures, each of seven quotas of refusals (debug: eight), and faults. In all 0.7 GB a day. */
+/** A worker logs at most so many lines a minute. Refusals have seven categories (at level debug eight): in all 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -17,15 +17,14 @@ const MINUTE_MS = 60_000
 
 export class EventLog {
   readonly #log: Logger
-  /** Visits are logged at level info. */
-  readonly #logsVisits: boolean
+  readonly #logsInfo: boolean
   /** True at level trace: then quotas and sampling do not apply. */
   readonly #isUnbounded: boolean
   readonly #successShare: number
   readonly #addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
-  readonly #refusals: Readonly<Record<RefusalQuota, Quota>>
+  readonly #refusals: Readonly<Record<RefusalCategory, Quota>>
   readonly #timer: NodeJS.Timeout
 
   /**
@@ -34,12 +33,12 @@ export class EventLog {
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
-    this.#logsVisits = log.isLevelEnabled('info')
+    this.#logsInfo = log.isLevelEnabled('info')
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#successShare = successShare
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
-    const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
-    const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
+    const categories = new Set(Object.values(OUTCOMES).map(({ category }) => category))
+    const quotas = Array.from(categories, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#reportLeftOut(), MINUTE_MS).unref()
   }
@@ -76,7 +75,7 @@ export class EventLog {
     this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
-      bounds: { base: base - (raise ?? 0), min, max },
+      bounds: { base: base - (raise ?? 0), min, max }, // the base that prices begin at has the raise
       raise,
       price: { address: addressBits, network: networkBits, site: siteBits },
       addressChallenges: counts.challenges,
@@ -94,7 +93,7 @@ export class EventLog {
   #judged(exchange: ObservedExchange, judgement: Judged): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
-    if (!this.#logsVisits) return
+    if (!this.#logsInfo) return
     if (!(passed ? this.#logsSuccess(nonce) : this.#takeFrom(this.#failures, event))) return
     this.#write(exchange, { nonce }, event, passed ? 'verification passed' : 'verification failed', {
       score,
@@ -118,10 +117,10 @@ export class EventLog {
 
   #refused(exchange: ObservedExchange, endpoint: EndpointLabel, { refusal, subject = {} }: Refused): void {
     const { reason, policy, mismatch } = refusal
-    const { status, code, quota } = OUTCOMES[reason]
+    const { status, code, category } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has logged it
-    const level = quota === 'routine' ? 'debug' : 'info'
-    if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[quota], reason)) return
+    const level = category === 'routine' ? 'debug' : 'info'
+    if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[category], reason)) return
     const { apiKeyId } = subject
     const expectedIp = mismatch && this.#addressText(mismatch.expected)
     const visitorIp = mismatch && this.#addressText(mismatch.visitor)
@@ -129,13 +128,13 @@ export class EventLog {
     this.#write(exchange, subject, 'refused', 'refused', fields, level)
   }
 
-  faulted(endpoint: EndpointLabel, error: unknown, exchange: ObservedExchange): void {
+  faulted(exchange: ObservedExchange, endpoint: EndpointLabel, error: unknown): void {
     if (!this.#takeFrom(this.#faults, 'fault')) return
     this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part: endpoint, err: error }, 'error')
   }
 
   #logsSuccess(nonce: string): boolean {
-    return this.#logsVisits && (this.#isUnbounded || isSampled(nonce, this.#successShare))
+    return this.#logsInfo && (this.#isUnbounded || isSampled(nonce, this.#successShare))
   }
 
   #takeFrom(quota: Quota, name: string): boolean {

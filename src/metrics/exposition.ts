@@ -29,6 +29,7 @@ export function exposition(values: Values, deployment = ''): string {
   return text
 }
 
+/** A deployment's name has only word characters, points and hyphens, so nothing is escaped. */
 function labelled(samples: string, deployment: string): string {
   if (deployment === '') return samples
   return samples.replace(

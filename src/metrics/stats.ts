@@ -29,12 +29,13 @@ interface StatsSources {
 }
 
 export class Stats {
-  /** All counts but those of `#sites` and `#otherSites`, which `snapshot` adds. */
+  /** All counts but those that a site has: `snapshot` adds them. */
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
+  /** The first SITES_MAX sites that are met, and asked ones up to twice as many. `#otherSites` are all others. */
   readonly #sites = new Map<string, SiteCounts>()
-  /** The primary process' `Totals.askedSites`. */
+  /** The sites that viewers of the dashboard chose last, which the primary process asks for. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -159,7 +160,7 @@ export class Stats {
   #countsOf(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    // Sites keep their counts when another choice is made on the dashboard, so chosen ones have a bound, too.
+    // Sites keep their counts when viewers choose others, so asked ones have a bound, too.
     const sitesMax = this.askedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
     if (this.#sites.size >= sitesMax) return this.#otherSites
     const counts = newSiteCounts()

@@ -12,7 +12,7 @@ import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { Restarts } from './restarts.ts'
-import { WorkerHandle, type WorkerListener } from './worker-handle.ts'
+import { CHECK_MS, WorkerHandle, type WorkerListener } from './worker-handle.ts'
 
 export interface WorkerSetup {
   readonly config: Config
@@ -33,14 +33,6 @@ interface Seat {
 
 const ASK_STATS_MS = 500
 const RESTART_DELAY_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks, not in time: after a machine slept, no worker is killed. */
-const CHECK_MS = 1000
-const SILENT_CHECKS_UNHEALTHY = 5
-/**
- * A worker that is silent for so many checks is killed. One that does not listen yet gets no connections, so it has more time:
- * 16 workers that start on two busy cores need over 30 s, and so would they again if all were killed then.
- */
-const [SILENT_CHECKS_MAX, STARTING_CHECKS_MAX] = [15, 120]
 /** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
 /** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
@@ -60,7 +52,7 @@ export class Primary {
   #isUnready = false
   #isDraining = false
   /** Called when a worker listens, or has said that it cannot start. */
-  #onStarted: (() => void) | undefined
+  #onStartEnded: (() => void) | undefined
 
   constructor(log: Logger, totals: Totals) {
     this.#log = log
@@ -70,7 +62,7 @@ export class Primary {
   /** Resolves when all workers listen; rejects if one cannot run. */
   start(setup: WorkerSetup): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#onStarted = () => {
+      this.#onStartEnded = () => {
         if (this.#isDraining) return
         const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
         if (problem !== undefined) reject(new Error(problem))
@@ -85,11 +77,11 @@ export class Primary {
   /** A stopping service is healthy too. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
-    return this.#seats.length > 0 && this.#seats.every(({ worker }) => isWell(worker))
+    return this.#seats.length > 0 && this.#seats.every(({ worker }) => worker?.isWell)
   }
 
   isReady(): boolean {
-    return !this.#isUnready && this.#seats.some(({ worker }) => isWell(worker) && worker?.isReady === true)
+    return !this.#isUnready && this.#seats.some(({ worker }) => worker?.isWell && worker.isReady)
   }
 
   reportNotReady(): void {
@@ -211,17 +203,17 @@ export class Primary {
     const listener: WorkerListener = {
       backends: counts => this.onBackends(counts),
       stats: (worker, snapshot) => this.#totals.take(worker, snapshot, seat.index),
-      started: worker => {
+      startEnded: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
-        this.#onStarted?.()
+        this.#onStartEnded?.()
       },
       gone: (worker, code, signal) => this.#onGone(seat, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const { drainMs } = config
-    const order = { index: seat.index, settings: settingsAsStarted, lost: () => this.#lost, drainMs }
-    const worker = new WorkerHandle(order, listener)
+    const options = { index: seat.index, settings: settingsAsStarted, lost: () => this.#lost, drainMs }
+    const worker = new WorkerHandle(options, listener)
     this.#workers.add(worker)
     return worker
   }
@@ -260,15 +252,10 @@ export class Primary {
     }, delayMs)
   }
 
-  /** Kills hanging workers, because the kernel still gives them connections. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
-      worker.silentChecks++
-      const checksMax = worker.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX
-      if (worker.silentChecks < checksMax || worker.wasHung) continue
-      this.#log.error({ worker: worker.order.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
-      worker.wasHung = true
-      worker.kill()
+      if (!worker.checkSilence()) continue
+      this.#log.error({ worker: worker.options.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
     }
   }
 }
@@ -276,8 +263,4 @@ export class Primary {
 function newSeat(index: number, setup: WorkerSetup): Seat {
   const restarts = new Restarts(RESTART_DELAY_MS_MAX)
   return { index, setup, worker: undefined, successor: undefined, restarts }
-}
-
-function isWell(worker: WorkerHandle | undefined): boolean {
-  return worker?.isListening === true && worker.silentChecks < SILENT_CHECKS_UNHEALTHY
 }

@@ -1,6 +1,6 @@
 /**
- * Ends the process with a helpful message if powgate is not tested on this platform or version of Node.js, a native module has no
- * binary for it, or the working directory is gone. Must be imported first, because other modules would throw an unhelpful error.
+ * Ends the process with a helpful message if powgate does not run on this platform or version of Node.js, or the working directory
+ * is gone. Must be imported first, because other modules would throw an unhelpful error.
  */
 
 import { existsSync } from 'node:fs'
@@ -14,8 +14,7 @@ interface Platform {
   readonly hasServer24: boolean
 }
 
-const MAJORS = [20, 22, 24]
-const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
+const MINOR_MIN: Readonly<Record<number, number>> = { 20: 12, 22: 0, 24: 0 }
 const PROCESSORS = ['x64', 'arm64']
 /** Node.js' own binaries need glibc 2.28. */
 const GLIBC_MINOR_MIN = 28
@@ -30,14 +29,15 @@ const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (!MAJORS.includes(major) || minor < (MINOR_MIN[major] ?? 0))
+  if (minor < (MINOR_MIN[major] ?? Infinity))
     return `powgate runs on Node.js 20 (from 20.12), 22 and 24; this is ${version}. Try: ${TRY_22}`
+  if (system !== 'linux')
+    return `powgate runs on Linux; this is ${system}. For development, use the image node:22-bookworm-slim.`
   if (!PROCESSORS.includes(processor))
     return `powgate runs on x64 and arm64 processors; this Node.js is for ${processor}.`
   const minorMin = major === 24 ? GLIBC_MINOR_MIN_24 : GLIBC_MINOR_MIN
-  const isOld = glibc !== undefined && Number(glibc.split('.')[1]) < minorMin
-  if (system === 'linux' && (glibc === undefined || isOld)) {
-    const found = isOld ? `glibc ${glibc}` : 'another C library, such as musl on Alpine'
+  if (glibc === undefined || Number(glibc.split('.')[1]) < minorMin) {
+    const found = glibc !== undefined ? `glibc ${glibc}` : 'another C library, such as musl on Alpine'
     const on = major === 24 ? 'on Node.js 24 needs' : 'runs on'
     return `powgate ${on} Linux with glibc 2.${minorMin} or newer; this is ${found}. Try the image node:22-bookworm-slim.`
   }
@@ -51,7 +51,7 @@ function thisPlatform(): Platform {
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }
   const glibc = header.glibcVersionRuntime
   const file = `uws_${platform}_${arch}_${MODULES_24}.node`
-  // The order matters: Node.js 18 has no import.meta.resolve.
+  // Looked for on Node.js 24 only: 18 has no import.meta.resolve.
   const hasServer24 =
     versions.modules === MODULES_24 && existsSync(new URL(file, import.meta.resolve('uWebSockets.js')))
   return { version: versions.node, system: platform, processor: arch, glibc, hasServer24 }

@@ -20,15 +20,16 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerStart, 'index' | 'settings'>)
+  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOptions, 'index' | 'settings'>)
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** Asks for `stats`. `sites`: those that have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-interface WorkerStart {
+interface WorkerOptions {
   readonly index: number
   readonly settings: SettingValues
+  /** Records that the store has lost, and that the primary process remembers. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
 }
@@ -37,7 +38,7 @@ export interface WorkerListener {
   stats(worker: WorkerHandle, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
   /** The worker listens, or its `problem` says why it cannot run. */
-  started(worker: WorkerHandle): void
+  startEnded(worker: WorkerHandle): void
   /** The process has ended. No call about it follows. */
   gone(worker: WorkerHandle, code: number | null, signal: string | null): void
   unreachable(error: Error): void
@@ -50,9 +51,17 @@ const HEADER_BYTES_VARIABLE = 'UWS_HTTP_MAX_HEADERS_SIZE'
 const KILL_GRACE_MS = 2000
 /** Messages of an ended worker may still arrive for this long. */
 const LAST_MESSAGES_MS = 1000
+/** Workers report twice a second. Silence is counted in checks, not in time: after a machine slept, no worker is killed. */
+export const CHECK_MS = 1000
+const SILENT_CHECKS_UNHEALTHY = 5
+/**
+ * A worker that is silent for so many checks is killed. One that does not listen yet gets no connections, so it has more time:
+ * 16 workers that start on two busy cores need over 30 s, and so would they again if all were killed then.
+ */
+const [SILENT_CHECKS_MAX, STARTING_CHECKS_MAX] = [15, 120]
 
 export class WorkerHandle {
-  readonly order: WorkerStart
+  readonly options: WorkerOptions
   readonly startedAtMs = performance.now()
   build: Build = { version: '', node: '' }
   isListening = false
@@ -62,10 +71,10 @@ export class WorkerHandle {
   isLeaving = false
   /** It was killed because it was silent. */
   wasHung = false
-  /** Checks since the worker's last message. */
-  silentChecks = 0
   /** Why the worker cannot run. */
   problem: string | undefined
+  /** Checks since the worker's last message. */
+  #silentChecks = 0
   readonly #worker: Worker
   readonly #listener: WorkerListener
   /** It has said hello, so it reads messages. */
@@ -76,8 +85,8 @@ export class WorkerHandle {
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
 
-  constructor(order: WorkerStart, listener: WorkerListener) {
-    this.order = order
+  constructor(options: WorkerOptions, listener: WorkerListener) {
+    this.options = options
     this.#listener = listener
     this.#worker = cluster.fork({ [HEADER_BYTES_VARIABLE]: process.env[HEADER_BYTES_VARIABLE] ?? '16384' })
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
@@ -92,12 +101,27 @@ export class WorkerHandle {
     return this.#worker.process.pid
   }
 
+  /** It serves, as far as the primary process knows. */
+  get isWell(): boolean {
+    return this.isListening && this.#silentChecks < SILENT_CHECKS_UNHEALTHY
+  }
+
+  /** Kills a hanging worker, because the kernel still gives it connections. @returns true if it did */
+  checkSilence(): boolean {
+    this.#silentChecks++
+    const checksMax = this.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX
+    if (this.#silentChecks < checksMax || this.wasHung) return false
+    this.wasHung = true
+    this.kill()
+    return true
+  }
+
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
     if (!this.#hasGreeted) return this.kill() // it would miss the message
     this.#send({ type: 'drain' })
-    const timer = setTimeout(() => this.kill(), this.order.drainMs + KILL_GRACE_MS)
+    const timer = setTimeout(() => this.kill(), this.options.drainMs + KILL_GRACE_MS)
     this.untilGone().then(() => clearTimeout(timer))
   }
 
@@ -128,11 +152,9 @@ export class WorkerHandle {
   }
 
   async #within(ms: number, isDone: () => boolean, timeoutText: string): Promise<string | undefined> {
-    const cannotSucceed = () =>
-      this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
-    await this.#until(() => isDone() || cannotSucceed(), ms)
-    if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
-    if (isDone()) return undefined
+    const ended = () => this.problem ?? (this.#hasGone ? 'it ended before it was ready' : undefined)
+    await this.#until(() => isDone() || ended() !== undefined || this.trouble?.isLasting === true, ms)
+    if (isDone() || ended() !== undefined) return ended()
     const { isLasting = false, line = '' } = this.trouble ?? {}
     return isLasting ? line : `${timeoutText} within ${ms / 1000} s${line && `: ${line}`}`
   }
@@ -155,7 +177,7 @@ export class WorkerHandle {
   }
 
   sendLost(): void {
-    if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.order.lost() })
+    if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.options.lost() })
   }
 
   #changed(): void {
@@ -169,10 +191,10 @@ export class WorkerHandle {
   }
 
   #onMessage(message: WorkerMessage): void {
-    this.silentChecks = 0
+    this.#silentChecks = 0
     switch (message.type) {
       case 'hello': {
-        const { index, settings, lost } = this.order
+        const { index, settings, lost } = this.options
         this.#hasGreeted = true
         this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
         this.#send({ type: 'start', index, settings, lost: lost() })
@@ -187,7 +209,7 @@ export class WorkerHandle {
         break
       case 'listening':
         this.isListening = true
-        this.#listener.started(this)
+        this.#listener.startEnded(this)
         break
       case 'ready':
         this.isReady = message.isReady
@@ -195,7 +217,7 @@ export class WorkerHandle {
         break
       case 'setup-failed':
         this.problem = message.line
-        this.#listener.started(this)
+        this.#listener.startEnded(this)
         break
     }
     this.#changed()
@@ -211,10 +233,7 @@ export class WorkerHandle {
       this.#listener.gone(this, code, signal)
       this.#changed()
     }
-    if (!this.#worker.isConnected()) {
-      end()
-      return
-    }
+    if (!this.#worker.isConnected()) return end()
     this.#worker.once('disconnect', end)
     setTimeout(end, LAST_MESSAGES_MS).unref()
   }

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { RecordChange } from '../domain/audit.ts'
-import { type ApiKeyRecord, isExpired, newSiteKey, updatedAtOf } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, KEY_BYTES, newSiteKey, updatedAtOf } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './export-file.ts'
@@ -30,7 +30,7 @@ export async function planApply(
   const diff = diffWithFile(sites, storedSites, {
     missing,
     neverMissing: DEMO_SITE_KEYS,
-    newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
+    newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(KEY_BYTES))),
     now,
   })
   const siteKeys = new Set([...sites, ...storedSites].map(({ siteKey }) => siteKey))

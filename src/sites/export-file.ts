@@ -39,7 +39,7 @@ export function restoreSteps(): string {
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
-/** @param apiKeys given for another store: the file has those of its sites, and when sites were created and changed */
+/** @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed */
 export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): ExportFile {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
@@ -63,7 +63,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** `createdAt` is 0 if the file has none, so that a key in the store counts as newer. A key may have been revoked. */
+  /** With revoked ones. `createdAt` is 0 if the file has none, so that a key in the store counts as newer. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -119,17 +119,14 @@ export function diffWithFile(
     const [before] = found
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(
-      settings,
-      identity,
-      before === undefined ? updatedAt : nextUpdatedAt(before, now),
-    )
+    const changedAt = before === undefined ? updatedAt : nextUpdatedAt(before, now)
+    const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
-    // A site that changed to plan free keeps its values of pro, without using them. Nobody may set one on plan free.
-    const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
+    // A site that changed to plan free keeps its values of pro, without using them. A file may set none of them on plan free.
+    const outsidePlan = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isFromOtherStore = entry.updatedAt !== undefined
     for (const { field } of changes)
-      if (unused.includes(field) && !isFromOtherStore)
+      if (outsidePlan.includes(field) && !isFromOtherStore)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
     const isNewSiteKey = isNew && siteKey === undefined
@@ -151,16 +148,13 @@ function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number)
 }
 
 /** Returns a function that finds the stored sites which an entry may mean. */
-function finderOf(
-  entries: readonly SiteEntry[],
-  sites: readonly SiteRecord[],
-): (entry: SiteEntry) => readonly SiteRecord[] {
+function finderOf(entries: readonly SiteEntry[], sites: readonly SiteRecord[]) {
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
   // A site whose key is in the file belongs to that entry, even if another entry has its name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
-  return ({ siteKey, settings }) =>
+  return ({ siteKey, settings }: SiteEntry): readonly SiteRecord[] =>
     (siteKey === undefined ? byName.get(settings.name) : byKey.get(siteKey)) ?? []
 }

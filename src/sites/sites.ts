@@ -6,6 +6,7 @@ import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import {
   type ApiKeyRecord,
   apiKeyRecord,
+  KEY_BYTES,
   newApiKey,
   newSiteKey,
   nextUpdatedAt,
@@ -49,7 +50,7 @@ export async function createSite(
   author: Author = authorOfCommand(CODE),
 ): Promise<{ site: SiteRecord; apiKey: string }> {
   const now = Date.now()
-  const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
+  const identity = { siteKey: newSiteKey(randomBytes(KEY_BYTES)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
   const siteCreated = { site, expected: undefined }
@@ -89,7 +90,7 @@ export function newKey(
   { name, expiresAt = null }: KeyOptions,
   now: number,
 ): { record: ApiKeyRecord; apiKey: string } {
-  const apiKey = newApiKey(randomBytes(128))
+  const apiKey = newApiKey(randomBytes(KEY_BYTES))
   const named = name === undefined ? {} : { name }
   return { record: apiKeyRecord(apiKey, { siteKey, ...named, createdAt: now, expiresAt }), apiKey }
 }

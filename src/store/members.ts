@@ -44,12 +44,8 @@ export abstract class Members {
     const since = isReplaced ? 0 : (revision ?? present)
     const changed = present > since ? await this.changesAfter(since, CHANGES_A_CALL) : []
     const reached = changed.length < CHANGES_A_CALL ? present : changed.at(-1)![1]
-    return {
-      revision: reached,
-      isReplaced,
-      siteKeys: keysOf('s/', changed),
-      apiKeyIds: keysOf('k/', changed),
-    }
+    const [siteKeys, apiKeyIds] = [keysOf('s/', changed), keysOf('k/', changed)]
+    return { revision: reached, isReplaced, siteKeys, apiKeyIds }
   }
 
   /**

@@ -42,7 +42,7 @@ export class StoreWatch {
     else this.#report('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** Warns of what has changed since the last check; sites/first-start.ts warns at the start. */
+  /** Warns of what has changed since the last check; sites/prepare-start.ts warns at the start. */
   #reportOnEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#report(

@@ -8,7 +8,7 @@ import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
 import { defineProperties, reflect, takeOverProperties } from './properties.ts'
 import { type PowGateError, throwIfAborted } from './service.ts'
-import { type Auto, autoOf, baseOf, settingsOf } from './settings.ts'
+import { type Auto, assetsOfElement, autoOf, settingsOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
 import { Words } from './words.ts'
@@ -194,7 +194,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#render()
     }
     const fallback = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
-    const language = await loadLanguage(code, baseOf(this))
+    const language = await loadLanguage(code, assetsOfElement(this))
     clearTimeout(fallback)
     if (this.#wantedLanguage === code) use(language)
   }

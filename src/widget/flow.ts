@@ -92,7 +92,7 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
     solveTimeMs,
     fingerprintHash: NO_FINGERPRINT,
     ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
-    ...settings.page,
+    ...settings.bound,
   })
   if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
   const { token } = result

@@ -7,7 +7,7 @@
  *   blob    a worker made of a blob
  *   page    the page's own thread, in slices
  *
- * Beside each, the GPU searches too. What runs with the page's rights comes from `codeBase`, the rest from `base` (settings.ts).
+ * Beside each, the GPU searches too. What runs with the page's rights comes from `codeAssets`, the rest from `assets` (settings.ts).
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
@@ -48,22 +48,22 @@ type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<SolverSess
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
-    const { codeBase, workerSrc } = settings
-    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, FILES[puzzle].worker[0])
-    return openPool('worker', settings, puzzle, starter(url), fetchKernel(settings.base, puzzle))
+    const { codeAssets, workerSrc } = settings
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeAssets, FILES[puzzle].worker[0])
+    return openPool('worker', settings, puzzle, starter(url), fetchKernel(settings.assets, puzzle))
   },
   frame: async (settings, puzzle) => {
-    const { base, frameParent } = settings
-    const kernel = fetchKernel(base, puzzle)
-    const { startWorker, close } = await openFrame(base, FILES[puzzle].frame, frameParent)
+    const { assets, frameParent } = settings
+    const kernel = fetchKernel(assets, puzzle)
+    const { startWorker, close } = await openFrame(assets, FILES[puzzle].frame, frameParent)
     return openPool('frame', settings, puzzle, startWorker, kernel, close)
   },
   blob: async (settings, puzzle) => {
-    const { base, codeBase } = settings
+    const { assets, codeAssets } = settings
     const [name, pin] = FILES[puzzle].worker
-    const url = codeUrl(codeBase, name)
+    const url = codeUrl(codeAssets, name)
     await probeBlobWorker()
-    const kernel = fetchKernel(base, puzzle)
+    const kernel = fetchKernel(assets, puzzle)
     const response = await fetch(url, {
       signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
@@ -77,9 +77,9 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
   page: openPage,
 }
 
-function codeUrl(codeBase: string | undefined, name: string): string {
-  if (codeBase === undefined) throw new Error('no code base')
-  return codeBase + name
+function codeUrl(codeAssets: string | undefined, name: string): string {
+  if (codeAssets === undefined) throw new Error('no code base')
+  return codeAssets + name
 }
 
 /** Accepts only a worker's name, because markup could name any script of the page's origin. A copy of hashwx.js solves both puzzles. */
@@ -105,9 +105,9 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
   return OPENERS.page(settings, puzzle)
 }
 
-function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
+function modesFor({ assets, codeAssets, workerSrc, mode }: ModeSettings): Mode[] {
   // `endpoint` is markup, and must not choose which file of the page's own origin runs as a worker.
-  const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
+  const isOwnOrigin = assets === codeAssets && new URL(assets).origin === location.origin
   const usual: Mode[] = workerSrc || isOwnOrigin ? ['worker', 'frame', 'blob'] : ['frame', 'blob']
   return (mode ? [mode] : usual).filter(one => one !== 'page' && !refused.has(one))
 }
@@ -140,7 +140,7 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  { base, codeBase, threads: threadsMax }: ModeSettings,
+  { assets, codeAssets, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
@@ -148,7 +148,7 @@ async function openPool(
 ): Promise<SolverSession> {
   // If WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a page
   // that pins this build only the frame's workers may: they have the service's rights, not the page's.
-  const folder = mode === 'frame' ? base : isPinned ? undefined : codeBase
+  const folder = mode === 'frame' ? assets : isPinned ? undefined : codeAssets
   const script = folder && folder + ASSET_NAMES.hashwxScriptJs
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
@@ -181,13 +181,14 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
-async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
+async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
+  const { assets, codeAssets, mode } = settings
   // If the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
-  const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
+  const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
   const [name, pin] = FILES[puzzle].page
-  const url = codeUrl(codeBase, name)
+  const url = codeUrl(codeAssets, name)
   const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {
     mode: 'page',
@@ -207,15 +208,15 @@ const GPU_AFTER_MS = 100
  * @param goesOn called with the GPU's tries so far; the search ends if it returns false
  */
 export async function searchOnGpu(
-  { codeBase, gpu }: ModeSettings,
+  { codeAssets, gpu }: ModeSettings,
   job: Job,
   goesOn: (tries: number) => boolean,
 ): Promise<number> {
   const isAllowed = /^(on|software)?$/.test(gpu) // Any other word switches the GPU off.
   const isHard = job.algorithm === 'sha256' && job.difficulty >= GPU_BITS_MIN
-  if (isHard && isAllowed && codeBase && 'gpu' in navigator) {
+  if (isHard && isAllowed && codeAssets && 'gpu' in navigator) {
     await sleep(GPU_AFTER_MS)
-    const url = codeBase + ASSET_NAMES.gpuJs
+    const url = codeAssets + ASSET_NAMES.gpuJs
     try {
       if (goesOn(0)) {
         const { search } = await loadModule<typeof import('./gpu.ts')>(url, ASSET_PINS.gpuJs)

@@ -30,7 +30,7 @@ export function defineProperties(prototype: HTMLElement): void {
   }
 }
 
-/** Properties that were set before the script came hide those of the class. */
+/** Properties that were set before the script came hide those of the class, `form` too, which the class itself defines. */
 export function takeOverProperties(element: HTMLElement): void {
   for (const property of Object.keys(element)) {
     if (property !== 'form' && !PROPERTIES.has(property)) continue

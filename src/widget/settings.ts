@@ -59,15 +59,15 @@ export function settingsOf(element: Element) {
   return {
     siteKey,
     endpoint,
-    /** Folder of the assets at `endpoint`, ending in a slash. */
-    base: assetsOf(endpoint),
+    /** Folder at `endpoint`, ending in a slash. */
+    assets: assetsOf(endpoint),
     /**
-     * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
+     * Folder at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
      * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
      */
-    codeBase: codeEndpoint && assetsOf(codeEndpoint),
+    codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
-    page: {
+    bound: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,
     },
@@ -75,7 +75,7 @@ export function settingsOf(element: Element) {
     mode: (mode ?? undefined) as Mode | undefined,
     /** The largest number of threads. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // A page that limits threads spares visitors' devices.
+    // A page that limits threads spares visitors' devices, so the GPU is off unless the page asks for it.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
@@ -85,7 +85,7 @@ export type Settings = ReturnType<typeof settingsOf>
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
 /** The folder of the assets; undefined if the endpoint is wrong. */
-export function baseOf(element: Element): string | undefined {
+export function assetsOfElement(element: Element): string | undefined {
   try {
     return assetsOf(endpointOf(element))
   } catch {

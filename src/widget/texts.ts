@@ -99,12 +99,12 @@ export function durationText({ code }: Language, seconds: number, isAhead: boole
 const loaded = new Map<string, Language>()
 
 /** English if the texts do not load. */
-export async function loadLanguage(code: string, base: string | undefined): Promise<Language> {
-  if (code === DEFAULT_LANGUAGE.code || base === undefined) return DEFAULT_LANGUAGE
+export async function loadLanguage(code: string, assets: string | undefined): Promise<Language> {
+  if (code === DEFAULT_LANGUAGE.code || assets === undefined) return DEFAULT_LANGUAGE
   const known = loaded.get(code)
   if (known !== undefined) return known
   try {
-    const response = await fetch(`${base}texts-${code}.json`, { referrerPolicy: 'no-referrer' })
+    const response = await fetch(`${assets}texts-${code}.json`, { referrerPolicy: 'no-referrer' })
     if (!response.ok) return DEFAULT_LANGUAGE
     const texts = (await response.json()) as Partial<Texts>
     const direction = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'

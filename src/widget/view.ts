@@ -16,30 +16,32 @@ const STYLES = `
 --_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
 --_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
-.box{box-sizing:border-box;contain:layout;display:flex;flex-wrap:wrap;align-items:center;align-content:center;gap:.2em .6em;inline-size:20em;max-inline-size:100%;min-block-size:4.4em;
-padding:.2em .7em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
+.box{box-sizing:border-box;contain:layout;display:flex;flex-wrap:wrap;align-items:center;align-content:center;gap:.2em .6em;
+inline-size:20em;max-inline-size:100%;min-block-size:4.4em;padding:.2em .7em;
+color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
-.box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
+.box:focus{outline:none}.box:focus-visible,button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 .body{flex:1 1 5em;min-inline-size:0}.body,button{overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
 .text::after,.detail::after{content:' '}.detail,.sending{display:block;font-size:.8em}.detail:empty,.sending:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
-.track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
-.ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,75);transform:rotate(-90deg);
-transform-origin:center;transition:stroke-dashoffset .2s;visibility:hidden}
-.mark{stroke:currentColor;stroke-width:2}.working .ring,.verified .ring,.failed .ring,.expired .ring{visibility:visible}.waiting .ring{visibility:hidden}
+.track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}.mark{stroke:currentColor;stroke-width:2}
+.ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,75);
+transform:rotate(-90deg);transform-origin:center;transition:stroke-dashoffset .2s}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
-.verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
 .working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
-button{flex:none;margin-inline-start:auto;max-inline-size:100%;font:inherit;font-size:.875em;line-height:1.2;min-block-size:1.9em;padding:.15em .6em;border:1px solid;cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
-button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
+.idle .ring,.waiting .ring{visibility:hidden}.verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
+button{flex:none;margin-inline-start:auto;max-inline-size:100%;min-block-size:1.9em;padding:.15em .6em;
+font:inherit;font-size:.875em;line-height:1.2;color:var(--powgate-button-color,var(--_main));background:none;
+border:1px solid;border-radius:calc(var(--powgate-radius,.5em)*.7);cursor:pointer}
 button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working .ring{animation:none}.ring{transition:none}}
-@media (forced-colors:active){.track{stroke:CanvasText}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
+@media (forced-colors:active){.track,.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
 `
 
+/** What the widget does. */
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
-/** Each picture is another drawing in the ring, so states can be told apart without colour. */
+/** The drawing in the ring: states can be told apart without colour, and what a working widget does or waits for. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
 
 interface Shown {
@@ -81,7 +83,7 @@ export class View {
   readonly #picture = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
-  #wasNeeded = false
+  #hasAppeared = false
   #textShown = ''
 
   constructor(root: ShadowRoot, onButton: () => void) {
@@ -111,10 +113,10 @@ export class View {
 
   show({ state, picture, text, detail, sending, button, label, isDisabled, isNeeded }: Shown): void {
     const { box } = this
-    // An element that has appeared stays, because the visitor is using it.
-    this.#wasNeeded ||= isNeeded
+    // An invisible element that has appeared stays, because the visitor is using it.
+    this.#hasAppeared ||= isNeeded
     const isWaiting = picture === 'waiting' || picture === 'offline'
-    box.className = `box ${state}${isWaiting ? ' waiting' : ''}${this.#wasNeeded ? ' needed' : ''}`
+    box.className = `box ${state}${isWaiting ? ' waiting' : ''}${this.#hasAppeared ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
     // Setting the same text again would announce it again, and replace a translator's.
@@ -132,18 +134,21 @@ export class View {
   }
 
   /**
-   * Scrolls the element into view after Send, even an invisible one, and has its text announced: for screen readers, a text that
-   * comes back after a moment is new.
+   * Scrolls the element into view after Send, even an invisible one, and has its text announced.
    *
-   * @param wasAnnounced true if the text has changed since Send, so that it was announced unless the element was hidden
+   * @param isTextNew it has changed since Send, so screen readers have told it already, unless the element was hidden
    */
-  reveal(takesFocus: boolean, wasAnnounced = false): void {
+  reveal(takesFocus: boolean, isTextNew = false): void {
     const wasShown = this.box.offsetWidth > 0
-    this.#wasNeeded = true
+    this.#hasAppeared = true
     this.box.classList.add('needed')
     this.box.scrollIntoView({ block: 'nearest' })
     if (takesFocus) this.box.focus()
-    if (wasAnnounced && wasShown) return
+    if (!isTextNew || !wasShown) this.#announce()
+  }
+
+  /** Hides the text for a moment: screen readers take what comes back for new. */
+  #announce(): void {
     const parts = [this.#text, this.#detail, this.#sending]
     for (const { style } of parts) style.visibility = 'hidden'
     setTimeout(() => {

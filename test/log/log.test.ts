@@ -90,7 +90,7 @@ test('an exception while a request is worked on is told with its request, up to 
   }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
-    for (let i = 0; i < 80; i++) events.faulted('verify', error, exchange)
+    for (let i = 0; i < 80; i++) events.faulted(exchange, 'verify', error)
     events.close()
   })
   assertClean(lines)

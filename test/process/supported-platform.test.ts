@@ -10,7 +10,6 @@ test('supported platforms are accepted', () => {
   for (const version of ['20.12.0', '20.19.5', '22.0.0', '22.21.1'])
     assert.equal(unsupported({ ...FITS, version }), undefined)
   assert.equal(unsupported({ ...FITS, processor: 'arm64', glibc: '2.28' }), undefined)
-  assert.equal(unsupported({ ...FITS, system: 'darwin', glibc: undefined }), undefined)
   assert.equal(unsupported({ ...FITS, version: '24.1.0', glibc: '2.38', hasServer24: true }), undefined)
 })
 
@@ -27,6 +26,7 @@ test('each other platform is refused in one line that says what was found and wh
       /24 needs .*2\.38 or newer; this is glibc 2\.37/,
     ],
     [{ version: '25.1.0', hasServer24: true }, /this is 25\.1\.0\. Try: npx/],
+    [{ system: 'darwin', glibc: undefined }, /runs on Linux; this is darwin\./],
     [{ processor: 'arm' }, /x64 and arm64.*for arm\./],
     [{ glibc: '2.17' }, /2\.28 or newer; this is glibc 2\.17/],
     [{ glibc: undefined }, /another C library, such as musl.*node:22-bookworm-slim/],

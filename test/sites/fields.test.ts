@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { readInput } from '../../src/cli/command.ts'
 import { commandsOf } from '../../src/cli/run.ts'
 import { givenFields, withGiven } from '../../src/cli/site-flags.ts'
-import { siteFields } from '../../src/cli/views.ts'
+import { siteLines } from '../../src/cli/views.ts'
 import { siteChanges } from '../../src/domain/audit.ts'
 import {
   FIELDS,
@@ -80,7 +80,7 @@ for (const field of FIELDS) {
     const record = siteRecord(settings, BEFORE, 2)
     const change = siteChanges(BEFORE, record).find(({ field }) => field === name)
     assert.deepEqual(change, { field: name, from: valueIn(BEFORE, field) ?? null, to: value })
-    assert.match(siteFields(record).join('\n'), new RegExp(`^${name},`, 'm'), 'site show')
+    assert.match(siteLines(record).join('\n'), new RegExp(`^${name},`, 'm'), 'site show')
 
     const freely = flags.replace('--plan pro ', '')
     if (field.plan !== undefined)
@@ -114,7 +114,7 @@ test('a base that nobody chose follows the puzzle, both ways; any other stays; -
   const timed = await updated(BEFORE, '--solve-ms 2000')
   assert.ok((await base(timed, '--puzzle hashwx')) < timed.difficulty.base)
   assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
-  assert.match(siteFields(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
+  assert.match(siteLines(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
   const file = (difficulty: object) =>
     parseExportFile(
       Buffer.from(JSON.stringify({ ...HEAD, sites: [{ name: 'a', puzzle: 'hashwx', difficulty }] })),

@@ -23,7 +23,7 @@ import { resolveSecrets } from '../../src/config/secrets.ts'
 import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createLogger } from '../../src/log/logger.ts'
-import { prepareStart } from '../../src/sites/first-start.ts'
+import { prepareStart } from '../../src/sites/prepare-start.ts'
 import { writeServiceUrl } from '../../src/sites/service-files.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
@@ -315,6 +315,8 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
     ['{"audit": [null]}', /audit is no list of entries/],
+    ['{"auditFrom": "2026"}', /auditFrom or one of uses is no time/],
+    ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
     writeFileSync(path, `${good}${wrong}\n${good}`)
     assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)

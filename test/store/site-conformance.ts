@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { siteFields } from '../../src/cli/views.ts'
+import { siteLines } from '../../src/cli/views.ts'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import {
   type ApiKeyRecord,
@@ -104,7 +104,7 @@ export function siteConformance(under: () => TestStore): void {
     await assertKept()
     assert.deepEqual(unknownFields(compileSite(await read()).record), unknownFields(site), 'in a worker')
     assert.equal(compileSite({ ...site, limits: null } as unknown as SiteRecord).record.name, NAME)
-    const shown = new Map(siteFields(await read()))
+    const shown = new Map(siteLines(await read()))
     assert.equal(shown.get('minAge'), '3 (of a later version: kept, not used)')
     assert.match(shown.get('limits.burst')!, /^\{"of":9\} /)
   })

@@ -9,27 +9,23 @@ import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_A
 
 const INTERVAL = '[$__rate_interval]'
 
+/** Endings of the series that a histogram has. */
+type Part = '' | '_bucket' | '_sum' | '_count'
+
 /** Selects the metric's series of the chosen hosts. */
-function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_count' = ''): string {
+function seriesOf(key: MetricKey, where = '', part: Part = ''): string {
   return `${METRICS[key].name}${part}{instance=~"$instance"${where === '' ? '' : `,${where}`}}`
 }
 
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
 const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
-const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${seriesOf(key, where)}${INTERVAL})`, by)
-const increase = (key: MetricKey, by: string) => sum(`increase(${seriesOf(key)}${INTERVAL})`, by)
-
-function mean(key: MetricKey, by = ''): string {
-  const [total, count] = (['_sum', '_count'] as const).map(
-    part => `rate(${seriesOf(key, '', part)}${INTERVAL})`,
-  )
-  return `${sum(total!, by)} / ${sum(count!, by)}`
-}
-
-function quantile(q: number, key: MetricKey, where = '', by = 'le'): string {
-  return `histogram_quantile(${q}, ${sum(`rate(${seriesOf(key, where, '_bucket')}${INTERVAL})`, by)})`
-}
-
+const rate = (key: MetricKey, where = '', by = '', part: Part = '') =>
+  sum(`rate(${seriesOf(key, where, part)}${INTERVAL})`, by)
+const increase = (key: MetricKey, by: string, part: Part = '') =>
+  sum(`increase(${seriesOf(key, '', part)}${INTERVAL})`, by)
+const mean = (key: MetricKey, by = '') => `${rate(key, '', by, '_sum')} / ${rate(key, '', by, '_count')}`
+const quantile = (q: number, key: MetricKey, where = '', by = '') =>
+  `histogram_quantile(${q}, ${rate(key, where, `${by}le`, '_bucket')})`
 const percentiles = (key: MetricKey, where = '') => ({
   p50: quantile(0.5, key, where),
   p95: quantile(0.95, key, where),
@@ -39,17 +35,17 @@ const percentiles = (key: MetricKey, where = '') => ({
 const REFUSED = 'outcome!~"ok|failed"'
 const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
 const PER_SECOND = lines('reqps')
-const COUNT_LINES = lines('short')
+const UNITLESS = lines('short')
 const SECONDS = lines('s')
 const BYTES = lines('bytes')
 const SHARE = lines('percentunit')
 const UP_TO_1 = { max: 1 }
 
-const challenges = rate('requests', 'endpoint="challenge",status="200"')
-const verified = rate('requests', 'endpoint="verify",status="200"')
-const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
-const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
-const redeemed = rate('requests', `${WHERE_BACKEND},status="200",outcome="ok"`)
+const challenges = rate('requests', 'endpoint="challenge",outcome="ok"')
+const verified = rate('requests', 'endpoint="verify",outcome=~"ok|failed"')
+const passed = rate('requests', 'endpoint="verify",outcome="ok"')
+const failed = rate('requests', 'endpoint="verify",outcome="failed"')
+const redeemed = rate('requests', `${WHERE_BACKEND},outcome="ok"`)
 
 /** Descriptions of panels for which a metric's help says too little. */
 const TEXTS = {
@@ -99,7 +95,7 @@ const TRAFFIC = [
   }),
   panel(12, 'Verifications', 'requests', STACKED, { passed, failed }),
   panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', UP_TO_1), {
-    succeed: `${rate('requests', `${WHERE_BACKEND},outcome="ok"`)} / ${rate('requests', WHERE_BACKEND)}`,
+    succeed: `${redeemed} / ${rate('requests', WHERE_BACKEND)}`,
     '{{site}}': `${rate('siteRequests', `${WHERE_BACKEND},outcome="ok"`, 'site')} / ${rate('siteRequests', WHERE_BACKEND, 'site')}`,
   }),
 ]
@@ -120,7 +116,7 @@ const LIMITS = [
   panel(61, 'Redemption limit in use', 'redeemLimitUsed', SHARE, {
     '{{instance}}': maxPerHost('redeemLimitUsed'),
   }),
-  panel(62, 'Proxy not trusted', 'proxyUntrusted', COUNT_LINES, {
+  panel(62, 'Proxy not trusted', 'proxyUntrusted', UNITLESS, {
     '{{instance}}': maxPerHost('proxyUntrusted'),
   }),
 ]
@@ -128,14 +124,14 @@ const LIMITS = [
 const SCORES = [
   panel(20, 'Difficulty', 'bits', lines('short', { min: 16 }), {
     '{{puzzle}} mean': mean('difficulty', 'puzzle'),
-    '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle, le'),
+    '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle, '),
   }),
   panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', UP_TO_1), {
     mean: mean('scores'),
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
   panel(22, 'Scores', 'scores', HEATMAP, {
-    '{{le}}': sum(`increase(${seriesOf('scores', '', '_bucket')}${INTERVAL})`, 'le'),
+    '{{le}}': increase('scores', 'le', '_bucket'),
   }),
   panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
@@ -149,21 +145,21 @@ const LATENCY = Object.entries(LATENCY_IDS).map(([name, id]) => {
 
 const STORE = [
   panel(28, 'Call latency', 'storeSeconds', SECONDS, percentiles('storeSeconds')),
-  panel(29, 'Operations per call', 'storeBatch', COUNT_LINES, {
+  panel(29, 'Operations per call', 'storeBatch', UNITLESS, {
     mean: mean('storeBatch'),
     p99: quantile(0.99, 'storeBatch'),
   }),
-  panel(30, 'Times that a worker lost the store', 'timesLost', COUNT_LINES, {
+  panel(30, 'Times that a worker lost the store', 'timesLost', UNITLESS, {
     'up {{instance}}': `min by (instance) (${seriesOf('storeUp')})`,
     'workers without it, {{cause}}': sum(seriesOf('storeDown'), 'cause'),
     'lost {{instance}}': increase('storeOutages', 'instance'),
     'new epochs {{instance}}': increase('storeEpochs', 'instance'),
   }),
-  panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', COUNT_LINES, {
+  panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', UNITLESS, {
     'lost, {{instance}}': seriesOf('sitesLost'),
     'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
-  panel(52, 'Evicted keys', 'evictions', COUNT_LINES, { '{{instance}}': maxPerHost('evictedKeys') }),
+  panel(52, 'Evicted keys', 'evictions', UNITLESS, { '{{instance}}': maxPerHost('evictedKeys') }),
   panel(49, 'Clock', 'clocks', SECONDS, { '{{instance}}': maxPerHost('clockOffset') }),
 ]
 
@@ -180,21 +176,21 @@ const LOAD = [
 ]
 
 const FAULTS = [
-  panel(35, 'Requests in flight', 'inFlight', COUNT_LINES, {
+  panel(35, 'Requests in flight', 'inFlight', UNITLESS, {
     '{{instance}}': sum(seriesOf('inFlight'), 'instance'),
   }),
   panel(36, 'Faults, clients gone', 'faults', PER_SECOND, {
     faults: rate('faults'),
     'clients gone': rate('aborted'),
   }),
-  panel(37, 'Workers replaced', 'restarts', COUNT_LINES, { '{{cause}}': increase('restarts', 'cause') }),
-  panel(60, 'Log lines lost', 'logLinesLost', COUNT_LINES, {
+  panel(37, 'Workers replaced', 'restarts', UNITLESS, { '{{cause}}': increase('restarts', 'cause') }),
+  panel(60, 'Log lines lost', 'logLinesLost', UNITLESS, {
     '{{instance}}': increase('logLinesLost', 'instance'),
   }),
 ]
 
 const CONNECTIONS = [
-  panel(40, 'Connections', 'connections', COUNT_LINES, {
+  panel(40, 'Connections', 'connections', UNITLESS, {
     '{{instance}} worker {{worker}}': seriesOf('connections'),
     '{{instance}}: a worker takes': maxPerHost('connectionsMax'),
   }),
@@ -207,12 +203,12 @@ const CONNECTIONS = [
 ]
 
 const PROCESSES = [
-  panel(44, 'Processor time', 'cpu', COUNT_LINES, { '{{instance}}': rate('cpu', '', 'instance') }),
+  panel(44, 'Processor time', 'cpu', UNITLESS, { '{{instance}}': rate('cpu', '', 'instance') }),
   panel(45, 'Age of the processes and of the settings', 'ages', SECONDS, {
     '{{instance}} started': `time() - ${seriesOf('startedAt')}`,
     '{{instance}} settings': `time() - ${seriesOf('reloadedAt')}`,
   }),
-  panel(46, 'Last SIGHUP', 'reloadDone', COUNT_LINES, { '{{instance}}': seriesOf('reloadDone') }),
+  panel(46, 'Last SIGHUP', 'reloadDone', UNITLESS, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
 const BUILDS = [

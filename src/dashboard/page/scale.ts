@@ -47,7 +47,7 @@ const SPANS = {
   '24h': { minMs: 30 * MINUTE_MS, maxMs: 24 * 60 * MINUTE_MS },
 }
 
-/** The time that plots show: since the start, within the bounds of SPANS. */
+/** The time that plots show: since the primary process started, within the bounds of SPANS. A young service shows time before it. */
 export function timeSpan(range: Range, nowMs: number, startedAtMs: number) {
   const { minMs, maxMs } = SPANS[range]
   return { fromMs: nowMs - Math.min(maxMs, Math.max(minMs, nowMs - startedAtMs)), toMs: nowMs }

@@ -14,7 +14,7 @@
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
-import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
+import { MARK_BIT, MARK_LOW_RANGE, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { windowOfJunk } from '../../domain/address-tags.ts'
 import { readUInt24 } from '../../domain/bytes.ts'
 import type { Limited } from '../../domain/limits.ts'
@@ -238,7 +238,7 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
   if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
-  const markText = uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + uint16Text(mark)
+  const markText = uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW_RANGE)) + uint16Text(mark)
   return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 

@@ -10,7 +10,7 @@ import {
   LogKind,
   type LogRequest,
   MARK_BIT,
-  MARK_LOW,
+  MARK_LOW_RANGE,
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
@@ -170,7 +170,7 @@ export class Engine {
     const limits = this.#readLimits()
     const isOfThisEpoch = this.#read(4) === this.#state.epoch
     const keepMs = this.#read(3)
-    const mark = (this.#read(3) - MARK_BIT) * MARK_LOW + this.#read(2)
+    const mark = (this.#read(3) - MARK_BIT) * MARK_LOW_RANGE + this.#read(2)
     const hasOwnKey = keepMs > 0 && limits.addressLimit > MARKS_LIMIT_MAX // the nonce, not the address's record
     const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark, keepMs } : undefined
     const decision = this.#admitAddress(kind, limits, spending)

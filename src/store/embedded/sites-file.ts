@@ -102,6 +102,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         change => this.#records.get(memberOf(change))?.json === JSON.stringify(change.expected),
       )
       if (!isExpected) return false
+      // The audit log stays in the order of time, also after the clock was set back.
       const at = Math.max(Date.now(), this.#audit.at(-1)?.at ?? 0)
       await this.#append({
         changes: changes.map(({ expected: _, ...written }, index) => [this.#revision + 1 + index, written]),
@@ -262,7 +263,7 @@ export class EmbeddedSites extends Members implements SiteStore {
       fsyncSync(fd)
       renameSync(path, this.#path)
     } catch {
-      // The disk is full: the file keeps its length, and the unfinished new file gives its space back.
+      // Most likely the disk is full: the unfinished new file gives its space back, and the next change tries again.
       if (fd !== undefined) closeSync(fd)
       rmSync(path, { force: true })
       return
@@ -306,9 +307,11 @@ function checked(line: unknown): Line {
     if (site !== undefined) checkSite(site)
     else checkApiKey(apiKey!)
   }
-  const { audit = [] } = line as Line
+  const { audit = [], auditFrom = 0, uses = {} } = line as Line
   if (!Array.isArray(audit) || !audit.every(entry => Number.isSafeInteger(entry?.at)))
     throw new Error('audit is no list of entries with their time (at)')
+  if (![auditFrom, ...Object.values(uses)].every(Number.isSafeInteger))
+    throw new Error('auditFrom or one of uses is no time')
   return line as Line
 }
 

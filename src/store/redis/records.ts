@@ -1,6 +1,6 @@
 /**
- * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. Nothing here is sent as a batch: a
- * command has seen no time of the store yet, so its first batch could replace the epoch (lua/epoch.lua, rule 5c).
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. Nothing here is sent as a batch, because
+ * `powgate site` and the like have seen no time of the store yet: their first batch could replace the epoch (lua/epoch.lua, rule 5c).
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
@@ -58,7 +58,7 @@ export class RedisRecords extends Members implements SiteStore {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
-    const what = 'writing, of which it is not known whether it was done'
+    const what = 'writing, of which it is not known whether it was done' // begins the error of a time-out
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
   }
 
@@ -112,7 +112,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   livingHosts(): Promise<LivingHosts> {
-    return this.#hosts('', '')
+    return this.#hosts()
   }
 
   noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
@@ -120,7 +120,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   /** Runs lua/note-host-2.lua, which writes nothing without an id. */
-  async #hosts(id: string, json: string, shards?: number): Promise<LivingHosts> {
+  async #hosts(id = '', json = '', shards?: number): Promise<LivingHosts> {
     const values = ['' /* Redis' own clock */, id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
@@ -138,6 +138,7 @@ export class RedisRecords extends Members implements SiteStore {
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = this.#tags.map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
     const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
+    // Stored meters have a time, so the one given here is not used.
     const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, 0) : []))
     return dailyRate(meters, Date.now())
   }

@@ -67,5 +67,6 @@ Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
 for (const callback of early?.fns ?? []) whenReady(callback)
 
-const render = query.get('render')
-captchas.start(render === null || render === 'onload')
+/** Pages that render by themselves say `explicit`, those of version 3 their site key. */
+const whichRender = query.get('render')
+captchas.start(whichRender === null || whichRender === 'onload')

@@ -9,16 +9,16 @@ const READY_MS_MAX = 10_000
 const SILENT_MS_MAX = 1000
 
 /**
- * @param file the frame's page, below `base`
+ * @param file the frame's page, below `assets`
  * @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame
  */
-export async function openFrame(base: string, file: string, parent: ShadowRoot) {
+export async function openFrame(assets: string, file: string, parent: ShadowRoot) {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
-  frame.src = base + file
-  const { origin } = new URL(base)
+  frame.src = assets + file
+  const { origin } = new URL(assets)
   // An element that was just created is not in the document yet, and frames load only there.
   const place = parent.isConnected ? parent : bare(document).documentElement
   try {

@@ -21,12 +21,12 @@ const SIMD_PROBE = [
  * The best kernel that the browser supports; undefined if none, or if the fetch fails. It needs no pin: without imports it
  * reaches only its own memory, and a wrong one finds no counter, or one that the service refuses.
  */
-export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
+export async function fetchKernel(assets: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   const sha256Wasm = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
   try {
-    const response = await fetch(base + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : sha256Wasm), {
+    const response = await fetch(assets + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : sha256Wasm), {
       signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
     })

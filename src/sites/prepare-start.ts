@@ -1,4 +1,4 @@
-/** Every start runs this before its workers: it waits for the store, creates the first site if there is none, and the demo page's sites. */
+/** What a start does before its workers: waits for the store, creates the first site if there is none, and the demo page's sites. */
 
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,6 +7,7 @@ import { type Config, configFlag, localUrl, shellWord } from '../config/config.t
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
+import type { StoreClient } from '../store/client/store-client.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
@@ -28,13 +29,13 @@ const LINE_EVERY_MS = 5000
 /** Only pages of this machine may use the first site. */
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
-/** The metrics of the primary process (metrics/totals.ts). */
+/** Metrics of the primary process (metrics/totals.ts). Until its start is done, all gauges are those of this file. */
 interface Gauged {
   gauges: Partial<Record<string, number>>
 }
 
 /**
- * @param totals nothing else has set its gauges yet: they tell why the store does not answer, and are emptied once it does
+ * @param totals its gauges tell why the store does not answer, and are emptied once it does
  * @returns a description of the store, and whether /demo is served
  * @throws StoreSetupError
  */
@@ -44,43 +45,29 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
-  // Commands create sites without a secret, so only a service that ran shows that there was one.
+  // Asked before the secret is made. Commands create sites without one, so only a service that ran shows that there was one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
-    refuseLostSites(config)
+    refuseLostSites(config) // before the store process makes the file
     await storeProcess.start()
   }
   const secrets = resolveSecrets(config)
-  const store = createStore(config, {
+  const store: StoreClient = createStore(config, {
     deadlineMs: DEADLINE_MS,
     openTimeoutMs: config.storeWaitMs,
-    onWaiting: (why, cause) => reportWaiting(why, cause),
+    onWaiting: waitingReporter(config, log, totals, () => store.description),
   })
-  const reportWaiting = waitingReporter(config, log, totals, () => store.description)
   try {
     await store.open()
     totals.gauges = {}
     const warning = config.redis && (await store.evictionWarning())
     if (warning !== undefined) log.warn(warning)
-    const sites = (await store.sites.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
     if (isSecretLost)
       log.warn('the secret is missing, so a new one was made: what was issued before is refused')
-    const isFirst = sites.length === 0 && config.redis === undefined
-    const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
-    if (isFirst) {
-      const keys = await createFirstSite(store.sites)
-      writeFirstKeys(config.dataDir, keys)
-      printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
-    } else if (sites.length === 0) {
-      log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
-    } else if (demo === 'off') {
-      const first = readFirstKeys(config.dataDir)?.siteKey
-      const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
-      if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
-    }
+    const demo = await prepareSites(config, log, store.sites)
     if (demo === 'on') await prepareDemoSites(store.sites, secrets[0]!, authorInService('demo page'))
     return { store: store.description, demo }
   } finally {
@@ -88,10 +75,25 @@ export async function prepareStart(
   }
 }
 
-async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
-  const fields = { name: 'demo', origins: FIRST_ORIGINS }
-  const { site, apiKey } = await createSite(sites, fields, authorInService('first start'))
-  return { siteKey: site.siteKey, apiKey }
+/** Creates a first site on a new host without Redis, for people who try powgate. Returns whether /demo is served. */
+async function prepareSites(config: Config, log: Logger, store: SiteStore): Promise<'on' | 'off'> {
+  const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+  const isFirst = sites.length === 0 && config.redis === undefined
+  const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
+  if (isFirst) {
+    const fields = { name: 'demo', origins: FIRST_ORIGINS }
+    const { site, apiKey } = await createSite(store, fields, authorInService('first start'))
+    const keys: FirstKeys = { siteKey: site.siteKey, apiKey }
+    writeFirstKeys(config.dataDir, keys)
+    printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
+  } else if (sites.length === 0) {
+    log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
+  } else if (demo === 'off') {
+    const first = readFirstKeys(config.dataDir)?.siteKey
+    const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
+    if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
+  }
+  return demo
 }
 
 /** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
