@@ -5,6 +5,7 @@ import { machineCpuMs, processStat } from '../test/harness/measure.ts'
 
 /** Above this share of a core others were in the way, of the caches too. */
 const OTHERS_BUSY_MAX = 0.15
+const TRIES = 4
 
 export interface Measured<Value> {
   readonly value: Value
@@ -26,7 +27,7 @@ export async function leastDisturbed<Value>(
   giveUpAtMs: number,
 ): Promise<Measured<Value>> {
   let best = await measured(measure)
-  for (let attempt = 1; attempt < 4; attempt++) {
+  for (let attempt = 1; attempt < TRIES; attempt++) {
     if (!isDisturbed(best.othersBusy) || performance.now() >= giveUpAtMs) break
     const next = await measured(measure)
     if (next.othersBusy! < best.othersBusy!) best = next
@@ -55,11 +56,12 @@ function othersCpuMs(): number | undefined {
 function ownCpuMs(): number {
   const rows = readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (rowOf(Number(name)) ?? []) : []))
   const own = rows.filter(({ pid }) => pid === process.pid)
+  // `own` grows on the way, by the children of children.
   for (const { pid } of own) own.push(...rows.filter(({ parent }) => parent === pid))
   return own.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
 }
 
-/** The threads that have ended count too, as the bench's workers have: the sum over a process's threads leaves them out. */
+/** Counts ended threads too, such as the bench's workers; processUsage() sums over those that live. */
 function rowOf(pid: number) {
   try {
     return { pid, ...processStat(pid) }

@@ -13,7 +13,7 @@ import { launchBrowser, openPage } from '../test/harness/browser.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../test/harness/client.ts'
 import { freshAddress } from '../test/harness/http.ts'
 import { freePort } from '../test/harness/ports.ts'
-import { TestService, type TestSite } from '../test/harness/service.ts'
+import { EASY, TestService, type TestSite } from '../test/harness/service.ts'
 import { widgetSources } from '../test/harness/widget.ts'
 
 const LOAD_SECONDS = 300
@@ -44,7 +44,7 @@ async function visit({ siteKey, apiKey }: TestSite, redemptions: number, environ
 async function load(seconds: number): Promise<void> {
   const sites = await Promise.all(
     ['shop.example', 'forum.example', 'news.example'].map(name =>
-      service.createSite({ name, difficulty: { base: 16, min: 16, max: 28 } }),
+      service.createSite({ name, difficulty: EASY }),
     ),
   )
   const startedAtMs = performance.now()

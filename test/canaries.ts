@@ -6,7 +6,13 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findLeaks, type NotedSecret, type NotedText, type Outlet, SECRET_KINDS } from './harness/canaries.ts'
+import {
+  type NotedSecret,
+  type NotedText,
+  type Outlet,
+  SECRET_KINDS,
+  type SecretKind,
+} from './harness/canaries.ts'
 
 /** A whole run has many times as much; less means that the tests note nothing any more. */
 const SECRETS_MIN = 500
@@ -15,6 +21,11 @@ const OUTLETS: readonly Outlet[] = ['output', 'command line', 'answer', 'metrics
 /** The tests of a release note none. */
 const ERROR_LINE: Outlet = 'error line'
 const outlets = process.argv[2] === 'release' ? OUTLETS : [...OUTLETS, ERROR_LINE]
+
+/** The secret part of an API key or a token: both end with 43 characters that are unique to them. */
+const TAIL = /[\w-]{43}$/
+const TAIL_CHARACTERS = 43
+const TAIL_RUN = /[\w-]{43,}/g
 
 const dir = process.env.CANARY_DIR
 assert.ok(dir !== undefined, 'CANARY_DIR: missing; expected the directory in which the tests noted secrets')
@@ -69,3 +80,51 @@ assert.equal(leaks.length, 0, 'secrets were let out')
 process.stdout.write(
   `Canaries: none of ${secrets.length} secrets is in ${texts.length} texts of ${bytes} bytes that the services let out.\n`,
 )
+
+interface Leak {
+  readonly kind: SecretKind
+  readonly outlet: Outlet
+  readonly offset: number
+}
+
+function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]): Leak[] {
+  const tails = new Map<string, SecretKind>()
+  const others = new Map<string, SecretKind>()
+  for (const { kind, text } of secrets) {
+    const tail = kind === 'api key' || kind === 'token' ? TAIL.exec(text)?.[0] : undefined
+    if (tail === undefined) others.set(text, kind)
+    else tails.set(tail, kind)
+  }
+  return texts.flatMap(({ outlet, text }) => [
+    ...tailsIn(text, outlet, tails),
+    ...othersIn(text, outlet, others),
+  ])
+}
+
+/** Finds all tokens in one pass over the text, because there may be tens of thousands. */
+function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, SecretKind>): Leak[] {
+  const leaks: Leak[] = []
+  for (const { 0: run, index } of text.matchAll(TAIL_RUN)) {
+    for (let at = 0; at + TAIL_CHARACTERS <= run.length; at++) {
+      const kind = tails.get(run.slice(at, at + TAIL_CHARACTERS))
+      if (kind !== undefined) leaks.push({ kind, outlet, offset: index + at })
+    }
+  }
+  return leaks
+}
+
+function othersIn(text: string, outlet: Outlet, others: ReadonlyMap<string, SecretKind>): Leak[] {
+  const leaks: Leak[] = []
+  for (const [secret, kind] of others) {
+    for (const spelling of new Set([
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret),
+    ])) {
+      for (let at = text.indexOf(spelling); at >= 0; at = text.indexOf(spelling, at + 1)) {
+        leaks.push({ kind, outlet, offset: at })
+      }
+    }
+  }
+  return leaks
+}

@@ -1,8 +1,8 @@
 /**
  * Runs the tests: `npm test` the quick suite, `npm run test:rest` what takes longer, `npm run test:release` what a release needs
- * and a change does not, `npm run test:all` all three, `npm test -- PATH...` some files or folders (after a build).
+ * and a change does not, `npm run test:all` all three, `npm test -- PATH...` some files or folders, of the last build.
  *
- * Each file is a process of its own. A line tells each file that has ended; the last line is the sum.
+ * Each file is a process of its own. A line tells of each file that has ended; the last line is the sum.
  */
 
 import { spawn } from 'node:child_process'
@@ -17,7 +17,7 @@ const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
 const FAILURE_LINES = 40
 
-/** What `npm test` leaves to `npm run test:rest`: folders below test/, and files. All others are quick, but for release/. */
+/** What `npm test` leaves to `npm run test:rest`. All others are quick, but for release/. (All lists: files and folders of test/.) */
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
@@ -26,9 +26,8 @@ const REST = words(
   'widget/errors widget/gpu widget/markup widget/modes widget/pages widget/send-table widget/send widget/solvers',
 )
 
-/** The quick suite runs these on Redis, the rest on Valkey. */
-const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
-const ENGINES = { quick: 'redis', rest: 'valkey', release: 'redis', all: 'redis,valkey' } as const
+/** The suite `quick` runs these on Redis, and `rest` on Valkey. */
+const ON_EACH_ENGINE = ['store/redis', 'store/redis-advice']
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
 const ALONE = ['e2e', 'release', 'widget']
@@ -44,7 +43,7 @@ const TWO_TRIES = words(
 )
 
 /** Files that only root can run. */
-const FOR_ROOT = ['release/container/container.test.ts', 'release/container/container-24.test.ts']
+const FOR_ROOT = ['release/container/container', 'release/container/container-24']
 
 interface Ended {
   readonly file: string
@@ -78,7 +77,8 @@ async function main(): Promise<number> {
   process.env.CANARY_DIR = canaries
   try {
     const ended = await runFiles(filesOf(suite))
-    const search = await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts', suite])
+    const args = ['--import', 'tsx', 'test/canaries.ts', suite]
+    const search = await runProgram('canaries', process.execPath, args)
     tell(search, 'at the end')
     return report([...ended, search])
   } finally {
@@ -89,10 +89,10 @@ async function main(): Promise<number> {
 function filesOf(suite: Suite): string[] {
   const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
   return names
-    .filter(name => name.endsWith('.test.ts') && !name.includes('node_modules/')) // what peers bring
+    .filter(name => name.endsWith('.test.ts') && !name.includes('node_modules/')) // tests of installed packages
     .filter(name => IS_ROOT || !isIn(FOR_ROOT, name))
     .filter(name => {
-      if (suite === 'all' || (suite === 'rest' && ON_EACH_ENGINE.includes(name))) return true
+      if (suite === 'all' || (suite === 'rest' && isIn(ON_EACH_ENGINE, name))) return true
       return suite === suiteOf(name)
     })
     .map(name => join(ROOT, 'test', name))
@@ -111,7 +111,7 @@ function named(path: string): string[] {
 }
 
 function isIn(list: readonly string[], name: string): boolean {
-  return list.some(entry => name === entry || name === `${entry}.test.ts` || name.startsWith(`${entry}/`))
+  return list.some(entry => name === `${entry}.test.ts` || name.startsWith(`${entry}/`))
 }
 
 async function runFiles(files: readonly string[]): Promise<Ended[]> {
@@ -140,23 +140,25 @@ function inTest(file: string): string {
 }
 
 function runFile(file: string): Promise<Ended> {
-  const isOnEach = ON_EACH_ENGINE.some(name => file.endsWith(`/${name}`))
-  const env = isOnEach && positionals.length === 0 ? { TEST_ENGINES: ENGINES[suite] } : {}
-  return runProgram(file.slice(ROOT.length), ['--import', 'tsx', '--test-reporter=tap', file], env)
+  const engines = suite === 'all' ? 'redis,valkey' : suite === 'rest' ? 'valkey' : 'redis'
+  const isOnEach = isIn(ON_EACH_ENGINE, inTest(file)) && positionals.length === 0
+  const args = ['--import', 'tsx', '--test-reporter=tap', file]
+  return runProgram(
+    file.slice(ROOT.length),
+    process.execPath,
+    args,
+    isOnEach ? { TEST_ENGINES: engines } : {},
+  )
 }
 
 async function npmRun(script: string): Promise<Ended> {
-  const ended = await runCommand(script, 'npm', ['run', '-s', script])
+  const ended = await runProgram(script, 'npm', ['run', '-s', script])
   tell(ended, 'npm run')
   return ended
 }
 
-function runProgram(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  return runCommand(name, process.execPath, args, env)
-}
-
 /** Never rejects. */
-function runCommand(
+function runProgram(
   name: string,
   command: string,
   args: readonly string[],
@@ -217,7 +219,7 @@ function report(ended: readonly Ended[]): number {
     ...(repeated.length > 0 ? [`passed only at the second try: ${repeated.join(', ')}`] : []),
     `in ${minutes}`,
   ]
-  const rest = suite === 'quick' && positionals.length === 0 ? ' (npm run test:all runs all others too)' : ''
-  process.stdout.write(`${parts.join(', ')}${rest}\n`)
+  const hint = suite === 'quick' && positionals.length === 0 ? ' (npm run test:all runs all others too)' : ''
+  process.stdout.write(`${parts.join(', ')}${hint}\n`)
   return failed === 0 ? 0 : 1
 }

@@ -69,14 +69,15 @@ const IMPORTS: Readonly<Record<string, string>> = {
 /** The same of bench/, whose entries also import src/ and test/harness/. */
 const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   report: '',
+  'child-server.ts': '',
   'disturbance.ts': '',
   'peer-modules.d.ts': '',
   'packages.ts': '',
   micro: 'disturbance.ts report',
-  http: 'disturbance.ts report',
+  http: 'child-server.ts disturbance.ts report',
   store: 'disturbance.ts report',
   solver: 'disturbance.ts packages.ts report',
-  peers: 'http packages.ts report',
+  peers: 'child-server.ts http packages.ts report',
   compare: 'http micro report',
   simulator: 'report',
   'cli.ts': 'compare http micro peers simulator solver store',

@@ -34,7 +34,6 @@ async function bench(options: Options): Promise<number> {
     return options.profile ? await profiles(rig) : await measure(rig)
   } finally {
     rig.load.stop()
-    rig.probe.remove()
   }
 }
 

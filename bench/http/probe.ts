@@ -1,10 +1,9 @@
 /** Looks into a measured worker: its event loop's delay, its garbage collections, and its CPU profile. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { temporaryDir } from '../../test/harness/temporary.ts'
 
 /** What a worker's thread did between two questions. */
 export interface Look {
@@ -16,7 +15,7 @@ export interface Look {
 }
 
 export class Probe {
-  readonly #folder = mkdtempSync(join(tmpdir(), 'powgate-probe-'))
+  readonly #folder = temporaryDir('probe')
   /** Environment of the processes that are to be looked into. */
   readonly env = {
     NODE_OPTIONS: `--import=${new URL('probe.mjs', import.meta.url).href}`,
@@ -36,9 +35,5 @@ export class Probe {
     const socket = connect(join(this.#folder, String(pid)))
     socket.write(order)
     return JSON.parse(await text(socket))
-  }
-
-  remove(): void {
-    rmSync(this.#folder, { recursive: true, force: true })
   }
 }

@@ -3,8 +3,8 @@
 import type { LoadProcess } from '../../test/harness/load/load-process.ts'
 import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
-import { startBare } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import { ChildServer } from '../child-server.ts'
 import { failureOf } from './figures.ts'
 import type { Options } from './options.ts'
 import type { Probe } from './probe.ts'
@@ -27,6 +27,7 @@ export class Target {
   readonly #load: LoadProcess
   readonly #spec
 
+  /** @param marker what each body must contain; '' for the bare server, which is sent the same requests as often as it takes */
   constructor({ load, options }: Rig, server: Server, marker: string, seeded?: number) {
     const { port, ownPids, redisPids } = server
     const { connections } = options
@@ -55,7 +56,7 @@ interface Wanted {
   readonly env?: Record<string, string>
 }
 
-/** Measures a fresh service with requests built for it. Visitors of /verify have fetched their challenges, so the store has a record of each. */
+/** Measures a fresh service with requests built for it. For /verify, the store has a record of each visitor, as after its challenge. */
 export async function onService<Result>(
   rig: Rig,
   { endpoint, store, count, seedMsMax, env }: Wanted,
@@ -66,21 +67,23 @@ export async function onService<Result>(
   try {
     const traffic = { endpoint, count, target: service.target, isForwarded: !direct }
     await rig.load.build(traffic)
-    let seeded: number | undefined
-    // All from one address have its record from the first request on.
-    if (endpoint === 'verify' && !direct) {
+    const fetchChallenges = async () => {
       const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs: seedMsMax, pids: [] }
       const spec = { port: service.port, connections, ...times, recycles: false, marker: MARKERS.challenge }
       const result = await rig.load.run(spec, { ...traffic, endpoint: 'challenge' })
       const failure = failureOf(result)
       if (failure !== undefined) throw new Error(failure)
-      seeded = result.sent
+      return result.sent
     }
+    // Without the proxy all visitors have one address, whose record the first request makes.
+    const seeded = endpoint === 'verify' && !direct ? await fetchChallenges() : undefined
     return await measure(new Target(rig, service, MARKERS[endpoint], seeded))
   } finally {
     await service.stop()
   }
 }
+
+const BARE = new URL('./bare.ts', import.meta.url).pathname
 
 /** Measures the bare server, with the requests that were built last, sent as often as it takes. */
 export async function onBare<Result>(
@@ -88,7 +91,7 @@ export async function onBare<Result>(
   answerBytes: number,
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
-  const bare = await startBare(answerBytes)
+  const bare = await ChildServer.start(BARE, [String(answerBytes)])
   const server = { port: bare.port, ownPids: [bare.pid], redisPids: [] }
   try {
     return await measure(new Target(rig, server, ''))

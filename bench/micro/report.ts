@@ -39,15 +39,14 @@ export function rowsOf(rounds: Rounds) {
 }
 
 const PROOF_OVER_HASH_MAX = 1.25
-/** With instructions for SHA-256 a hash takes less than so long, a third of what it takes without; the rest of the check stays. */
+/** A hash is faster than this only with the processor's instructions for SHA-256. The rest of a check then takes as long as it. */
 const FAST_HASH_NS = 800
 const PROOF_OVER_FAST_HASH_MAX = 2.2
-/** 20 to 34 were measured: a function is made for each check, and its programs run in an interpreter. */
+/** Checks took 20 to 34 times as long as a hash: each makes a function, whose programs run in an interpreter. */
 const HASHWX_OVER_HASH_MAX = 40
 const WHOLE_OVER_PLAIN_MAX = 0.6
-const WHOLE_GARBAGE_MAX = 1536
 const SUM_OFF_MAX = 0.15
-/** The whole with its inputs in turn has the caches for itself less than its steps: up to here that alone explains it. */
+/** A step alone has the caches for itself, and the whole shares them among its steps: that explains a difference up to this one. */
 const SUM_OFF_BY_CACHES = 0.25
 /** No object is smaller. */
 const OBJECT_BYTES = 16
@@ -85,11 +84,6 @@ export function aimsOf(rounds: Rounds): Aim[] {
     const about = `${WHOLE}, at most ${WHOLE_OVER_PLAIN_MAX} times plain node:crypto`
     aims.push(atMost(about, WHOLE_OVER_PLAIN_MAX, ratio(WHOLE, [PLAIN])))
   }
-  if (has(WHOLE)) {
-    const because =
-      'the body as text and its match take 0.7 KB, six digests 0.4 KB, the token 0.5 KB (what there is must not grow: below)'
-    aims.push(garbageAim(WHOLE, WHOLE_GARBAGE_MAX, of(WHOLE, 'garbageBytes'), because))
-  }
   if (has(WHOLE, ...PARTS_OF_WHOLE)) {
     const found = ratio(WHOLE, PARTS_OF_WHOLE)
     const off = Math.abs(found.median - 1)
@@ -115,9 +109,9 @@ function garbageFree(name: string, beyond: number): Aim {
   return { about, isMet: beyond < OBJECT_BYTES, found: `${beyond} bytes` }
 }
 
-function garbageAim(name: string, most: number, found: number, because?: string): Aim {
+function garbageAim(name: string, most: number, found: number): Aim {
   const about = `${name}, at most ${most} bytes of garbage`
-  return { about, isMet: found <= most, found: `${found.toFixed(0)} bytes`, because }
+  return { about, isMet: found <= most, found: `${found.toFixed(0)} bytes` }
 }
 
 export function reportOf(micro: MicroReport): string {

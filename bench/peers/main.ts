@@ -7,7 +7,8 @@ import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
 import { runLoad } from '../../test/harness/load/prebuilt.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
-import { ChildServer, stopOnSignal } from '../../test/harness/processes.ts'
+import { stopOnSignal } from '../../test/harness/processes.ts'
+import { ChildServer } from '../child-server.ts'
 import { type Figures, failureOf, figuresOf } from '../http/figures.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
@@ -37,7 +38,7 @@ this service with its limits on. Installs the packages into bench/ the first tim
   run: main,
 })
 
-interface Target {
+interface Service {
   readonly port: number
   /** Process ids of the server; the first does the work. */
   readonly pids: readonly number[]
@@ -49,7 +50,7 @@ interface Target {
 interface Contender {
   readonly name: string
   readonly checks: string
-  readonly start: () => Promise<Target>
+  readonly start: () => Promise<Service>
 }
 
 const CONTENDERS: readonly Contender[] = [
@@ -80,13 +81,13 @@ const CONTENDERS: readonly Contender[] = [
   },
 ]
 
-const OURS = 60_000
+const OUR_REQUESTS = 60_000
 /** One hexadecimal digit instead of four, to have puzzles solved: a check costs the same. */
 const EASY = 1
 
-async function startOurs(): Promise<Target> {
+async function startOurs(): Promise<Service> {
   const service = await startService('embedded', true)
-  const spec = { count: OURS, target: service.target, isForwarded: true }
+  const spec = { count: OUR_REQUESTS, target: service.target, isForwarded: true }
   const traffic = buildTraffic({ ...spec, endpoint: 'verify' })
   const { port, ownPids: pids } = service
   return { port, pids, traffic, marker: MARKERS.verify, stop: () => service.stop() }
@@ -99,7 +100,7 @@ async function startAltcha(asked: { algorithm: string; cost: number; counter: nu
   })
 }
 
-async function startCap(puzzles: number, count: number): Promise<Target> {
+async function startCap(puzzles: number, count: number): Promise<Service> {
   const asked = { challengeCount: puzzles, challengeDifficulty: EASY }
   return await startPeer('cap', asked, count, '"success":true', async url => {
     const answer = await fetch(`${url}/challenge`, { method: 'POST' })
@@ -115,7 +116,7 @@ async function startPeer(
   count: number,
   marker: string,
   solve: (url: string) => Promise<[path: string, body: object]>,
-): Promise<Target> {
+): Promise<Service> {
   const entry = new URL('server.mjs', import.meta.url).pathname
   const server = await ChildServer.start(entry, [name, JSON.stringify(asked)])
   const requests: Buffer[] = []
@@ -134,6 +135,7 @@ async function startPeer(
 const CONNECTIONS = 64
 /** The share of the requests after which V8 has compiled. */
 const WARM_UP_SHARE = 0.4
+/** A load ends before that: when its requests are used up. */
 const LONG_MS = 600_000
 
 async function measure({ start }: Contender): Promise<Figures> {
@@ -164,7 +166,7 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   for (let round = 0; round < options.repeat; round++) {
     for (const { contender, runs } of measured) {
       const figures = await measure(contender)
-      const ours = measured[0]!.runs[round] ?? figures // which comes first
+      const ours = measured[0]!.runs[round] ?? figures // we come first: in our own turn, these are ours
       runs.push({ ...figures, timesOurs: figures.cpuUs / ours.cpuUs })
       tell(`${round + 1}/${options.repeat} ${contender.name}: ${figures.cpuUs.toFixed(0)} us`)
     }

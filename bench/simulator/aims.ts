@@ -1,4 +1,4 @@
-/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/evidence/effect.md says why some are missed. */
+/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. effect.md says why some are missed. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { difficultyOf, NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
@@ -19,13 +19,13 @@ const EVEN = 'end-rush, spread evenly'
 type ValueOf = (figures: Figures, result: Result) => number | undefined
 type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
 
-/** Few people are behind one address: their figures are means of so many runs. */
-const OFFICES: readonly string[] = ['office-nat-0900', 'nat-griefer']
+/** Its people share their network with the attacker. */
+const GRIEFER = ['nat-griefer']
+const OFFICES: readonly string[] = ['office-nat-0900', ...GRIEFER]
 const BURST = ['offices-in-burst']
+/** An office has few people, so its figures are means of this many runs. */
 const OFFICE_RUNS = 20
-/** Scenarios with people who share their networks with attackers. */
-const NEIGHBOURS = ['nat-griefer']
-/** Attackers who own much address space. */
+/** Attackers who own much address space, and how many times the base a token is to cost them. */
 const TIMES_BASE = [
   ['v6-slash32', 15],
   ['v4-slash16', 15],
@@ -50,9 +50,7 @@ export function aimRows(
     while (runs.length < count) runs.push(run({ ...scenario, base }, runs.length))
     results.set(scenario.name, runs)
   }
-  const attacks = [...results]
-    .filter(([, [first]]) => first!.scenario.attacks !== undefined)
-    .map(([name]) => name)
+  const attacked = [...results].flatMap(([, [first]]) => (first!.scenario.attacks ? [first!.scenario] : []))
   const found = (name: string, value: ValueOf) =>
     meanOf(results.get(name)!.map(result => value(result.figures, result) ?? Number.NaN))
   const rows = (aims: readonly Aim[]) =>
@@ -64,7 +62,7 @@ export function aimRows(
     ...rows(ofPeople(quietP95)),
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(puzzle, base, 0)),
     atLeast("attackers' CPU a proof over ours, at a site under attack", 1000, costRatio(puzzle, base, 1e9)),
-    ...rows(ofAttacks(attacks, results.get(EVEN)![0]!)),
+    ...rows(ofAttacks(attacked, results.get(EVEN)![0]!)),
     ...TIMES_BASE.map(([name, least]) =>
       atLeast(`${name}: times the base that a token takes`, least, found(name, timesBase)),
     ),
@@ -88,18 +86,24 @@ function ofPeople(quietP95: number): Aim[] {
     ['a crowd: refused, %', 0, crowds, figures => 100 * figures.all.limited],
     ['an office: p95, s', 3, OFFICES, figures => figures.byPeople.office?.p95],
     ['an office: gave up, %', 0.2, OFFICES, figures => 100 * figures.byPeople.office!.gone],
-    ["an attacker's neighbours: p95, s", 2.5, NEIGHBOURS, figures => figures.collateral?.p95],
+    ["an attacker's neighbours: p95, s", 2.5, GRIEFER, figures => figures.collateral?.p95],
     [
       "an attacker's neighbours: more of them left, %",
       0.2,
-      NEIGHBOURS,
+      GRIEFER,
       figures => 100 * figures.collateral!.gone,
     ],
-    ['neighbours of a griefer: score lost', 0.05, ['nat-griefer'], figures => -figures.collateral!.score],
+    ['neighbours of a griefer: score lost', 0.05, GRIEFER, figures => -figures.collateral!.score],
   ]
 }
 
-function ofAttacks(attacks: readonly string[], even: Result): Aim[] {
+function ofAttacks(attacked: readonly Scenario[], even: Result): Aim[] {
+  const attacks = attacked.map(({ name }) => name)
+  // Where an attack lasts from the beginning to the end, as slow-ramp does, there is no quiet time to come back to.
+  const passing = attacked.filter(({ attacks, minutes }) =>
+    attacks!.every(({ from, to }) => from > 0 && to < minutes),
+  )
+  const over = passing.map(({ name }) => name)
   const [idle, rush] = [['challenge-only-inflation'], ['end-rush']]
   const [slash48, owners] = [['v6-slash48'], ['v6-slash48', 'datacentre-24s']]
   const ofAnAddress = CONTRACT_LIMITS.verifyAddressSite
@@ -111,8 +115,8 @@ function ofAttacks(attacks: readonly string[], even: Result): Aim[] {
     ['a /48: tokens over those of an address', 16, slash48, (_, result) => tokensOf(result) / ofAnAddress],
     ['all attacks: p95 of people who come once, s', 1, attacks, figures => figures.byPeople.people?.p95],
     ['an attack: p95 of people in offices, s', 3, BURST, figures => figures.byPeople.office?.p95],
-    ['after an attack: s until within half a bit', 120, attacks, figures => figures.recoverySeconds ?? 0],
-    ['after an attack: s until at the base', 300, attacks, figures => figures.baseSeconds ?? 0],
+    ['after an attack: s until within half a bit', 120, over, figures => figures.recoverySeconds],
+    ['after an attack: s until at the base', 300, over, figures => figures.baseSeconds],
   ]
 }
 
@@ -128,11 +132,12 @@ function atLeast(aim: string, least: number, found: number): string[] {
   return [aim, `>= ${least}`, found.toFixed(found < 100 ? 1 : 0), found >= least ? 'met' : 'MISSED']
 }
 
-/** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
+/** What a proof takes of a returning attacker's processor over what it takes of ours, at such a load of the site. */
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const price = priceOf({ challenges: 0, limitPerMinute: 30, accepted: 9 }, traffic, PRICING)
+  const returning = { challenges: 0, limitPerMinute: 30, accepted: PRICING.returningProofs }
+  const price = priceOf(returning, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }
@@ -160,7 +165,7 @@ function timesBase(_: Figures, { scenario: { base }, measure }: Result): number 
   return hashes / counts.reduce((sum, { accepted }) => sum + accepted, 0) / 2 ** base!
 }
 
-/** Tokens of the attackers a minute, from the second minute of the attack on. */
+/** Tokens of the attackers a minute; without the first minute, in which prices still rise. */
 function tokensOf({ scenario: { attacks }, measure }: Result): number {
   const { from, to } = attacks![0]!
   const bins = measure.bins.slice((from + 1) * BINS_PER_MINUTE, to * BINS_PER_MINUTE)

@@ -5,7 +5,7 @@ import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
 import type { AddressPlan } from './world.ts'
 
-/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of every so many minutes. */
+/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of a period. */
 export type Rate =
   | number
   | readonly (readonly [minute: number, perMinute: number])[]
@@ -88,7 +88,7 @@ export const POPULATIONS: Populations = {
 export const PRICES = read<Prices>('prices.json')
 
 export const SCENARIOS = read<readonly Scenario[]>('scenarios.json')
-/** They take some minutes. */
+/** A run of these takes some minutes. */
 export const BUSY_SITES = read<readonly Scenario[]>('busy-sites.json')
 
 /** @returns per minute */
@@ -105,6 +105,7 @@ export function rateAt(rate: Rate, minute: number): number {
   return before + ((after - before) * (minute - from)) / (to - from)
 }
 
+/** While it lasts: `perMinute` is the mean over the whole period. */
 export function mostOf(rate: Rate): number {
   if (typeof rate === 'number') return rate
   if ('lastSeconds' in rate) return (rate.perMinute * 60 * (rate.everyMinutes ?? 1)) / rate.lastSeconds

@@ -2,9 +2,6 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { socketTarget } from '../../src/config/redis.ts'
 import { connect } from '../../src/store/client/connection.ts'
@@ -13,6 +10,7 @@ import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import { openEmbedded } from '../../test/harness/embedded.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { leftovers } from '../../test/harness/processes.ts'
+import { temporaryDir } from '../../test/harness/temporary.ts'
 import type { Drive } from './drive.ts'
 import type { Sample, Subject, SubjectOptions } from './figures.ts'
 
@@ -24,7 +22,7 @@ const DEADLINE_MS = 2000
 const MODULE = fileURLToPath(new URL('../../dist/store/embedded/process.js', import.meta.url))
 
 export async function startEmbedded({ clock }: SubjectOptions): Promise<Subject> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
+  const dataDir = temporaryDir('bench')
   const child = fork(MODULE, [dataDir, String(BYTES_MAX)])
   const exited = once(child, 'exit')
   const removal = {
@@ -32,11 +30,10 @@ export async function startEmbedded({ clock }: SubjectOptions): Promise<Subject>
       leftovers.delete(removal)
       child.kill('SIGKILL')
       await exited
-      rmSync(dataDir, { recursive: true, force: true })
     },
   }
   leftovers.add(removal)
-  await once(child, 'message')
+  await once(child, 'message') // that it serves
   const options = { deadlineMs: DEADLINE_MS, ...(clock === undefined ? {} : { clock }) }
   const store = await openEmbedded(dataDir, options)
   const { ask, close } = connect(socketTarget(socketPath(dataDir)), DEADLINE_MS)

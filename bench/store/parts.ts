@@ -46,9 +46,9 @@ async function withSubject<Result>(
   }
 }
 
-/** Each store has answered this many visits before anything is measured: V8 has compiled the store process, scripts are loaded. */
+/** Each store answers this many visits before anything is measured, so that V8 has compiled the store process. */
 const WARM_UP_VISITS = 50_000
-/** This process has made as many of each store, so that its own code is compiled. */
+/** This process makes this many visits before, so that its own code is compiled. */
 const COMPILING_VISITS = 10_000
 
 export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
@@ -59,9 +59,7 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
   })
 }
 
-/**
- * One repetition on a fresh store: a row for each kind of operation, in the order of a visit.
- */
+/** One repetition on a fresh store: a row for each kind of operation, in the order of a visit. */
 function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
     const runs: Run[] = []
@@ -70,6 +68,7 @@ function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]
     const visits = buildVisits(subject.store, warmUpVisits, operations)
     for (const operation of OPERATIONS) {
       collectGarbage()
+      // A store that does nothing shows what the bench itself costs.
       const driver = await drive(HOLLOW_STORE, operation, visits, batch)
       const driverUs = (driver.cpuMs / driver.operations) * 1000
       const sample = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
@@ -85,11 +84,15 @@ export const AT_LIMITS = 'at all limits'
 
 const TYPICAL_ADDRESSES = 100_000
 const AT_LIMITS_ADDRESSES = 2000
-/** Numbered apart, so that what a store makes room for once is not counted. */
+/** Made before the count begins, by addresses of their own, so that what a store makes room for once is not counted. */
 const FIRST_VISITS = 500
 /** Requests are built this many at a time, so that they take little memory beside the store's. */
 const CHUNK = 20_000
 const FILL_BATCH = 128
+const MINUTE_MS = 60_000
+/** What visitors ask for. Tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
+const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
+const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 
 /** One repetition, each state on a fresh store. At the limits the clock is virtual, so that a minute's requests take seconds. */
 async function runMemory(store: StoreKind, { maxAddresses }: Sizes): Promise<Run[]> {
@@ -122,9 +125,6 @@ function filled(
   return withSubject(store, measure, options)
 }
 
-/** What visitors ask for. Tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
-const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
-
 /** One challenge and one verification of each address, of number `first` and those that follow. */
 async function fillTypical(store: RequestStore, first: number, addresses: number): Promise<void> {
   for (let from = 0; from < addresses; from += CHUNK) {
@@ -132,8 +132,6 @@ async function fillTypical(store: RequestStore, first: number, addresses: number
     await driveAll(store, buildVisits(store, first + from, count), FILL_BATCH, VISITED)
   }
 }
-
-const MINUTE_MS = 60_000
 
 /**
  * All requests that the contract allows an address in a minute, evenly spread: challenges for two sites in turn, and
@@ -156,8 +154,6 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
   }
 }
 
-const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
-
 const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
 /** Few addresses make short passes, which are measured on several stores. */
 const ROUNDS_MAX = 10
@@ -172,7 +168,7 @@ const COMPARED: Readonly<Record<StoreKind, { readonly cpu: FigureName; readonly 
 async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
   const runs: Run[] = []
   const { cpu, time } = COMPARED[store]
-  const fewest = new Map<Operation, Sample>()
+  const atFewest = new Map<Operation, Sample>()
   for (const addresses of ADDRESSES.filter(size => size <= sizes.maxAddresses)) {
     const measured = Math.min(sizes.operations, addresses / 2)
     const rounds: Sample[][] = []
@@ -180,8 +176,8 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
       rounds.push(await runRound(store, addresses, measured, sizes.batch))
     for (const [index, operation] of VISITED.entries()) {
       const sample = meanOf(rounds.map(samples => samples[index]!))
-      if (!fewest.has(operation)) fewest.set(operation, sample)
-      const times = (name: FigureName) => sample[name]! / fewest.get(operation)![name]!
+      if (!atFewest.has(operation)) atFewest.set(operation, sample)
+      const times = (name: FigureName) => sample[name]! / atFewest.get(operation)![name]!
       const compared = { cpuTimesFewest: times(cpu), timeTimesFewest: times(time) }
       const row = { part: 'growth', store, of: operation, batch: sizes.batch, addresses } as const
       runs.push({ row, sample: { ...sample, ...compared } })

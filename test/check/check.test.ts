@@ -5,13 +5,14 @@
 
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { freePort } from '../harness/ports.ts'
+import { startObserved } from '../harness/metrics.ts'
+import { freePort, listenAnywhere } from '../harness/ports.ts'
 import { makeUser, RedisServer } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -27,27 +28,15 @@ function fileOf(name: string, text: string): string {
 }
 
 /** A Redis that knows the user that the README makes, a server of another program, and a powgate of another store. */
-let redis: RedisServer
-let other: Server
-let service: TestService
-before(async () => {
-  redis = await RedisServer.start([], { password: 'of the tests alone' })
-  await makeUser([redis])
-  other = createServer(socket => socket.end('220 no HTTP\r\n')).listen(await freePort(), '127.0.0.1')
-  service = await TestService.start('embedded', {
-    POWGATE_ADMIN_PORT: String(await freePort()),
-    POWGATE_PROXY_PROTOCOL: 'on',
-    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-  })
-})
-after(async () => {
-  other.close()
-  await service.stop()
-  await redis.stop()
-})
+const redis = await RedisServer.start([], { password: 'of the tests alone' })
+await makeUser([redis])
+const other = createServer(socket => socket.end('220 no HTTP\r\n'))
+const otherPort = String(await listenAnywhere(other))
+after(() => other.close())
+const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
+const { service } = await startObserved('embedded', proxied)
 
-const otherPort = () => String((other.address() as AddressInfo).port)
-const onRedis = () => ({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET })
+const onRedis = { REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }
 
 type Settings = Record<string, string>
 
@@ -55,9 +44,9 @@ type Settings = Record<string, string>
  * Settings that cannot work, and the start of each line that says so. What can be wrong between powgate and Redis is in
  * store/redis-security.test.ts.
  */
-const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...RegExp[]]>> = {
+const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
-    () => ({ PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort() }),
+    { PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort },
     /^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
     /^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
   ],
@@ -66,7 +55,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: this machine does not have the address$/,
   ],
   'a wrong password in a file, of the user that all have': [
-    () => ({ ...onRedis(), POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n') }),
+    { ...onRedis, POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n') },
     /^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/,
   ],
   'a short secret': [
@@ -149,7 +138,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
 describe('broken configurations', { concurrency: 3 }, () => {
   for (const [what, [env, ...problems]] of Object.entries(BROKEN)) {
     test(what, async () => {
-      const run = await powgate.with(typeof env === 'function' ? env() : env).run('check')
+      const run = await powgate.with(env).run('check')
       assert.equal(run.code, 1)
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)

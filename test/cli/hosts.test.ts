@@ -3,26 +3,18 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, mock, test } from 'node:test'
+import { mock, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { HostRegistry } from '../../src/process/host-registry.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Observed, startObserved } from '../harness/metrics.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
-let first: Observed
-let second: TestService
-before(async () => {
-  first = await startObserved('redis')
-  second = await TestService.start('embedded', { REDIS_URL: first.service.redis!.url })
-})
-after(async () => {
-  await second.stop()
-  await first.service.stop()
-})
+const first = await startObserved('redis')
+const second = await TestService.start('embedded', { REDIS_URL: first.service.redis!.url })
 
 test('hosts that agree are listed; one that differs is told by hosts, check, the metric and the log', async () => {
   const powgate = new Powgate(second.env)

@@ -1,7 +1,7 @@
 /** The client for backends (client/) against a running service, and against networks and gateways that fail. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import {
   AuthError,
@@ -14,14 +14,14 @@ import {
 } from '../../client/src/powgate.ts'
 import { FakePowgate, TEST_API_KEYS } from '../../client/src/testing.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { claimsOf, keyring, QUICK_DIFFICULTY } from '../contract/support.ts'
+import { claimsOf, keyring } from '../contract/support.ts'
 import { type Fault, FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { EASY, TestService } from '../harness/service.ts'
 import { type Illness, SickProxy } from '../harness/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
@@ -30,20 +30,12 @@ const PATIENT_MS = 60_000
 /** Less than a limit's minute. */
 const SHORT_MS = 20_000
 
-describe('client for backends', { concurrency: true }, () => {
-  let service: TestService
-  let client: Client
-  let site: TestSite
-  before(async () => {
-    service = await TestService.start('embedded', {
-      POWGATE_TEST_KEYS: 'on',
-      POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    })
-    client = new Client(service.url)
-    site = await service.createSite({ difficulty: QUICK_DIFFICULTY, threshold: 0 })
-  })
-  after(() => service.stop())
+const settings = { POWGATE_TEST_KEYS: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' }
+const service = await TestService.start('embedded', settings)
+const client = new Client(service.url)
+const site = await service.createSite({ difficulty: EASY, threshold: 0 })
 
+describe('client for backends', { concurrency: true }, () => {
   const open = (options: Partial<PowgateOptions> = {}) =>
     new Powgate({ url: service.url, apiKey: site.apiKey, timeoutMs: PATIENT_MS, ...options })
   const freshToken = () => client.token(site.siteKey, { from: freshAddress() })
@@ -156,7 +148,7 @@ describe('client for backends', { concurrency: true }, () => {
   })
 
   test('a limit whose time does not fit the deadline is thrown at once', async () => {
-    const options = { difficulty: QUICK_DIFFICULTY, limits: { redeem: 1 } }
+    const options = { difficulty: EASY, limits: { redeem: 1 } }
     const { siteKey, apiKey } = await service.createSite(options)
     const gate = open({ apiKey, timeoutMs: SHORT_MS })
     const newToken = () => client.token(siteKey, { from: freshAddress() })

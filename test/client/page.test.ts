@@ -1,17 +1,17 @@
 /**
- * The package client/page as npm packs it: its types, and its React component in a production build of Next.js. The recipe for
+ * The package client/page as npm packs it: its types, its React component in a production build of Next.js, and the recipe for
  * Playwright.
  */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
-import { installNpmPackages, typeErrors, unpackNpmPackage } from '../harness/packages.ts'
+import { installInto, TURBOPACK, typeErrors } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
@@ -22,24 +22,17 @@ const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
 const PEERS = new URL('.', import.meta.url).pathname
 const NEXT = join(PEERS, 'node_modules/next/dist/bin/next')
-installNpmPackages(PEERS)
 const stage = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
 const { browser, site, gateway, pages } = stage
 
-/** A project that has installed the package. */
 const project = temporaryDir('page')
-const packed = join(project, 'node_modules/powgate-page')
-
-function install(): void {
-  mkdirSync(packed, { recursive: true })
-  unpackNpmPackage(join(ROOT, 'client/page'), packed)
-  for (const name of ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright'])
-    symlinkSync(join(PEERS, 'node_modules', name), join(project, 'node_modules', name))
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
-}
+const NAMES = ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright']
+const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
+writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+const { PATH, HOME } = process.env
 
 test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
-  const publintPackage: string = 'publint' // of this folder's own packages, which the types of the project do not need
+  const publintPackage: string = 'publint' // no literal, which tsc would look for among the packages of the root
   const { publint } = await import(publintPackage)
   const { messages } = await publint({ pkgDir: packed, strict: true })
   assert.deepEqual(messages, [])
@@ -94,29 +87,20 @@ const LAYOUT = `export default function Layout({ children }) {
 }
 `
 
-let origin = ''
-before(async () => {
-  install()
-  const shop = join(project, 'shop')
-  for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
-  writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
-  writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
-  writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
-  // Its bundler follows the links of \`node_modules\` only below this root. StrictMode is on as it is by default.
-  writeFileSync(
-    join(shop, 'next.config.js'),
-    "export default { turbopack: { root: '/' }, reactStrictMode: true }",
-  )
-  const { PATH, HOME } = process.env
-  const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
-  await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
-  const port = String(await freePort())
-  const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
-  const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
-  leftovers.add({ stop: async () => void server.kill() })
-  origin = `http://127.0.0.1:${port}`
-  await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
-})
+const shop = join(project, 'shop')
+for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
+writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
+writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
+writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
+writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
+const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
+await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+const port = String(await freePort())
+const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+leftovers.add({ stop: async () => void server.kill() })
+const origin = `http://127.0.0.1:${port}`
+await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
 
 async function send(page: Page): Promise<void> {
   await page.click('text=Send')
@@ -133,7 +117,7 @@ for (const path of ['/new', '/old'])
         await new Promise(resolve => setTimeout(resolve, 3000))
         await route.continue()
       })
-    // Scripts of the page come late; with the App Router the widget is there long before them, because its layout has the tag.
+    // The scripts of Next.js come late. /new has the widget's script in its layout, so long before them; /old gets it by them.
     const { page, notes } = await visit(browser, 'about:blank', { prepare })
     await page.goto(origin + path, { waitUntil: 'commit' })
     await page.fill('input[name=name]', 'Ada')
@@ -157,8 +141,7 @@ test('the recipe for Playwright: with the test keys, one visitor sends the form 
   const config = { use: { launchOptions }, reporter: 'line', ...limits }
   writeFileSync(join(project, 'playwright.config.js'), `export default ${JSON.stringify(config)}`)
   const cli = join(PEERS, 'node_modules/@playwright/test/cli.js')
-  const { PATH, HOME } = process.env
-  const env = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
-  const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env })
+  const tried = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
+  const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env: tried })
   assert.match(stdout, /2 passed/)
 })

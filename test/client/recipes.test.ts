@@ -3,31 +3,32 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { neighbour, QUICK_DIFFICULTY } from '../contract/support.ts'
+import { neighbour } from '../contract/support.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
-import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
+import { installInto, TURBOPACK } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
+import { words } from '../harness/values.ts'
 
 const run = promisify(execFile)
 const CLIENT = new URL('../../client/', import.meta.url).pathname
 const PEERS = new URL('.', import.meta.url).pathname
 const START_MS = 60_000
 
-/** A project that has installed the package, with the recipes beside it. */
+/** The recipes are beside the installed package. */
 const project = temporaryDir('client')
 
 const KEY = 'apiKey: process.env.POWGATE_API_KEY'
 const PATIENT_JS = [KEY, `${KEY}, timeoutMs: 30_000`] as const
-/** People wait a second or two for an answer; a busy machine may take longer. */
+/** What to replace in each recipe: it gives up after a second or two, and a busy machine may take longer. */
 const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> = {
   'express.js': PATIENT_JS,
   'fastify.js': PATIENT_JS,
@@ -39,43 +40,26 @@ const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> 
   'powgate.rb': ['open_timeout: 1, read_timeout: 1', 'open_timeout: 30, read_timeout: 30'],
 }
 
-let service: TestService
-let site: TestSite
-/** What lies between a recipe and the service. */
-let network: FaultyProxy
-const client = () => new Client(service.url)
-const freshToken = (from: string) => client().token(site.siteKey, { from })
-const environment = () => {
-  const { PATH, HOME } = process.env
-  const quiet = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
-  return { PATH, HOME, ...quiet, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const names = ['express', 'fastify', 'hono', '@hono', 'next', 'react', 'react-dom']
+const packed = installInto(project, CLIENT, PEERS, names)
+cpSync(join(packed, 'recipes'), project, { recursive: true })
+for (const [name, [short, long]] of Object.entries(PATIENT)) {
+  const text = readFileSync(join(project, name), 'utf8')
+  assert.ok(text.includes(short), `${name} has no ${short}`)
+  writeFileSync(join(project, name), text.replace(short, long))
 }
-
-before(async () => {
-  installNpmPackages(PEERS)
-  const packed = join(project, 'node_modules/powgate-client')
-  mkdirSync(packed, { recursive: true })
-  unpackNpmPackage(CLIENT, packed)
-  for (const name of ['express', 'fastify', 'hono', '@hono', 'next', 'react', 'react-dom'])
-    symlinkSync(join(PEERS, 'node_modules', name), join(project, 'node_modules', name))
-  cpSync(join(packed, 'recipes'), project, { recursive: true })
-  for (const [name, [short, long]] of Object.entries(PATIENT)) {
-    const text = readFileSync(join(project, name), 'utf8')
-    assert.ok(text.includes(short), `${name} has no ${short}`)
-    writeFileSync(join(project, name), text.replace(short, long))
-  }
-  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    ...UNLIMITED_REDEMPTIONS,
-  })
-  site = await service.createSite({ difficulty: QUICK_DIFFICULTY })
-  network = await FaultyProxy.start(service.port)
-})
-after(() => service?.stop())
+writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+const settings = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
+const service = await TestService.start('embedded', settings)
+const site = await service.createSite({ difficulty: EASY })
+/** What lies between a recipe and the service. */
+const network = await FaultyProxy.start(service.port)
+const { PATH, HOME } = process.env
+const quiet = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
+const env = { PATH, HOME, ...quiet, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
-  const packed = join(project, 'node_modules/powgate-client')
   const files = readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter(
     name => !name.includes('recipes'),
   )
@@ -90,7 +74,7 @@ test('the package holds what it needs and nothing else, depends on nothing and i
   assert.deepEqual([...new Set(imports.map(([, from]) => from))], ['./powgate.js'])
 })
 
-/** Says what the client makes of a good token, of the same again, of a lost answer, and of nobody. */
+/** Says what the client makes of a good token, of the same again, of a lost answer, and of an address where nobody listens. */
 const TRIAL = `
 import { Powgate } from 'powgate-client'
 export async function trial({ POWGATE_URL: url, POWGATE_API_KEY: apiKey, TOKENS, NOBODY }) {
@@ -107,59 +91,6 @@ export async function trial({ POWGATE_URL: url, POWGATE_API_KEY: apiKey, TOKENS,
   return seen.join(' ')
 }
 `
-
-describe('on each runtime', () => {
-  /** Runs the trial, of which one answer is lost. */
-  async function tried(trial: (env: Record<string, string>) => Promise<string>): Promise<void> {
-    const ip = freshAddress()
-    const TOKENS = `${await freshToken(ip)} ${await freshToken(ip)}`
-    const NOBODY = `http://127.0.0.1:${await freePort()}`
-    network.requests.length = 0
-    // The third call loses its first answer.
-    network.fail({ path: '/verify-token', times: 2, delayMs: 0 })
-    network.fail({ path: '/verify-token', isAnswerLost: true })
-    const seen = await trial({ ...environment(), TOKENS, NOBODY } as Record<string, string>)
-    assert.equal(seen.trim(), `${ip} token-used ${ip} UnavailableError RangeError`)
-    assert.equal(network.requests.length, 4)
-  }
-  const MAIN = `import { trial } from './trial.js'\nconsole.log(await trial(globalThis.process.env))\n`
-  before(() => {
-    writeFileSync(join(project, 'trial.js'), TRIAL)
-    writeFileSync(join(project, 'main.js'), MAIN)
-  })
-  const binary = (path: string) => join(PEERS, 'node_modules', path)
-  const isArm = process.arch === 'arm64'
-  const RUNTIMES: Record<string, readonly string[]> = {
-    'this Node.js': [process.execPath],
-    'Node.js 18': [binary(`node-linux-${process.arch}/bin/node`)],
-    Deno: [
-      binary(`@deno/linux-${process.arch}-glibc/deno`),
-      'run',
-      '--allow-all',
-      '--node-modules-dir=manual',
-    ],
-    Bun: [binary(`@oven/bun-linux-${isArm ? 'aarch64' : 'x64'}/bin/bun`)],
-  }
-  for (const [name, [program, ...args]] of Object.entries(RUNTIMES)) {
-    test(name, () =>
-      tried(async env => (await run(program!, [...args, 'main.js'], { cwd: project, env })).stdout),
-    )
-  }
-
-  test('workers (workerd)', () =>
-    tried(async env => {
-      const port = await freePort()
-      writeFileSync(join(project, 'worker.js'), WORKER)
-      writeFileSync(join(project, 'worker.capnp'), workerConfig(port, env))
-      const program = binary(`@cloudflare/workerd-linux-${isArm ? 'arm64' : '64'}/bin/workerd`)
-      const child = spawn(program, ['serve', 'worker.capnp'], { cwd: project, env, stdio: 'inherit' })
-      try {
-        return await ask(`http://127.0.0.1:${port}/`)
-      } finally {
-        child.kill()
-      }
-    }))
-})
 
 const WORKER = `
 import { trial } from './trial.js'
@@ -189,6 +120,56 @@ const config :Workerd.Config = (
 `
 }
 
+describe('on each runtime', () => {
+  async function assertTrial(trial: (env: Record<string, string>) => Promise<string>): Promise<void> {
+    const ip = freshAddress()
+    const TOKENS = `${await freshToken(ip)} ${await freshToken(ip)}`
+    const NOBODY = `http://127.0.0.1:${await freePort()}`
+    network.requests.length = 0
+    // The first two calls pass unharmed, and the third loses its first answer.
+    network.fail({ path: '/verify-token', times: 2, delayMs: 0 })
+    network.fail({ path: '/verify-token', isAnswerLost: true })
+    const seen = await trial({ ...env, TOKENS, NOBODY } as Record<string, string>)
+    assert.equal(seen.trim(), `${ip} token-used ${ip} UnavailableError RangeError`)
+    assert.equal(network.requests.length, 4)
+  }
+  const MAIN = `import { trial } from './trial.js'\nconsole.log(await trial(globalThis.process.env))\n`
+  before(() => {
+    writeFileSync(join(project, 'trial.js'), TRIAL)
+    writeFileSync(join(project, 'main.js'), MAIN)
+  })
+  const binary = (path: string) => join(PEERS, 'node_modules', path)
+  const isArm = process.arch === 'arm64'
+  const RUNTIMES: Record<string, readonly string[]> = {
+    'this Node.js': [process.execPath],
+    'Node.js 18': [binary(`node-linux-${process.arch}/bin/node`)],
+    Deno: [
+      binary(`@deno/linux-${process.arch}-glibc/deno`),
+      ...words('run --allow-all --node-modules-dir=manual'),
+    ],
+    Bun: [binary(`@oven/bun-linux-${isArm ? 'aarch64' : 'x64'}/bin/bun`)],
+  }
+  for (const [name, [program, ...args]] of Object.entries(RUNTIMES)) {
+    test(name, () =>
+      assertTrial(async env => (await run(program!, [...args, 'main.js'], { cwd: project, env })).stdout),
+    )
+  }
+
+  test('workers (workerd)', () =>
+    assertTrial(async env => {
+      const port = await freePort()
+      writeFileSync(join(project, 'worker.js'), WORKER)
+      writeFileSync(join(project, 'worker.capnp'), workerConfig(port, env))
+      const program = binary(`@cloudflare/workerd-linux-${isArm ? 'arm64' : '64'}/bin/workerd`)
+      const child = spawn(program, ['serve', 'worker.capnp'], { cwd: project, env, stdio: 'inherit' })
+      try {
+        return await ask(`http://127.0.0.1:${port}/`)
+      } finally {
+        child.kill()
+      }
+    }))
+})
+
 /** An answer of a server that is starting. */
 async function ask(url: string): Promise<string> {
   return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
@@ -198,7 +179,7 @@ async function ask(url: string): Promise<string> {
  * What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, words for the visitor, or undefined for no
  * verdict. Where the token is empty, the form does not have the field.
  */
-type Recipe = (token: string, ip: string, env: NodeJS.ProcessEnv) => Promise<string | undefined>
+type Recipe = (token: string, ip: string) => Promise<string | undefined>
 
 function recipeTests(name: string, recipe: Recipe): void {
   describe(name, () => {
@@ -206,81 +187,73 @@ function recipeTests(name: string, recipe: Recipe): void {
       const ip = freshAddress()
       const token = await freshToken(ip)
       network.fail({ path: '/verify-token', isAnswerLost: true })
-      assert.equal(await recipe(token, ip, environment()), 'ok')
-      assert.equal(await recipe(token, ip, environment()), 'token-used')
+      assert.equal(await recipe(token, ip), 'ok')
+      assert.equal(await recipe(token, ip), 'token-used')
     })
 
     test("another's token, and what is none, are refused", async () => {
       const ip = freshAddress()
-      assert.equal(await recipe(await freshToken(freshAddress()), ip, environment()), 'ip-mismatch')
-      assert.equal(await recipe('x', ip, environment()), 'invalid-token')
+      assert.equal(await recipe(await freshToken(freshAddress()), ip), 'ip-mismatch')
+      assert.equal(await recipe('x', ip), 'invalid-token')
     })
 
     test('a form without a token: its visitor is told what to do', async () => {
-      const told = await recipe('', freshAddress(), environment())
+      const told = await recipe('', freshAddress())
       assert.match(told!, /^We could not check .* allow JavaScript, wait for .* send the form again\.$/)
     })
 
-    test('no verdict is no pass: a wrong key, a limit, an outage, an answer that is none', async () => {
+    test('no verdict is no pass: a limit, an outage, an answer that is none', async () => {
       const ip = freshAddress()
       const token = await freshToken(ip)
       const pass = { success: true, score: 1, ip, solvedAt: 1 }
-      const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
-      assert.equal(await recipe(token, ip, { ...environment(), POWGATE_API_KEY: wrong }), undefined)
       for (const answer of [
         { status: 429, headers: { 'Retry-After': '60' }, body: pass },
         { status: 500, body: pass },
         { status: 302, headers: { Location: `${network.origin()}/elsewhere` }, body: pass },
       ]) {
         network.fail({ path: '/verify-token', answer })
-        assert.equal(await recipe(token, ip, environment()), undefined, String(answer.status))
+        assert.equal(await recipe(token, ip), undefined, String(answer.status))
       }
       assert.ok(!network.requests.some(asked => asked.includes('elsewhere')), 'the key went elsewhere')
       network.fail({ path: '/verify-token', times: 3, isDropped: true })
-      assert.equal(await recipe(token, ip, environment()), undefined, 'dropped')
+      assert.equal(await recipe(token, ip), undefined, 'dropped')
       network.fail({ path: '/verify-token', times: 3, answer: { status: 200, body: '<html>' } })
-      assert.equal(await recipe(token, ip, environment()), undefined, 'a page')
+      assert.equal(await recipe(token, ip), undefined, 'a page')
       network.recover()
     })
   })
 }
 
-/** Sums an answer up: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
-function wordOf(status: number, text: string): string | undefined {
-  if (status === 200 && text === 'thank you') return 'ok'
-  if (status === 403) return text.replace('refused: ', '')
-  assert.equal(status, 503, text)
-  return undefined
-}
-
-/** A server of a framework, which a visitor calls from its address. Each key gets a server of its own. */
+/** A server of a framework, which a visitor calls from its address. 403 names the code or has words for the visitor. */
 function server(args: string, contentType: string, encode: (token: string) => string): Recipe {
-  const servers = new Map<string, { child: ChildProcess; url: string }>()
+  let child: ChildProcess | undefined
+  let url = ''
   after(async () => {
-    for (const { child } of servers.values()) {
-      child.kill()
-      await once(child, 'exit')
-    }
+    child?.kill()
+    if (child !== undefined) await once(child, 'exit')
   })
-  return async (token, ip, env) => {
-    const key = env.POWGATE_API_KEY!
-    if (!servers.has(key)) {
+  return async (token, ip) => {
+    if (child === undefined) {
       const port = String(await freePort())
-      const child = spawn(process.execPath, args.split(' '), {
+      url = `http://127.0.0.1:${port}`
+      child = spawn(process.execPath, args.split(' '), {
         cwd: project,
         env: { ...env, PORT: port },
         stdio: ['ignore', 'ignore', 'inherit'],
       })
-      servers.set(key, { child, url: `http://127.0.0.1:${port}` })
-      await ask(`http://127.0.0.1:${port}/`)
+      await ask(`${url}/`)
     }
-    const answer = await call(`${servers.get(key)!.url}/contact`, {
+    const headers = { 'Content-Type': contentType }
+    const { status, text } = await call(`${url}/contact`, {
       method: 'POST',
-      headers: { 'Content-Type': contentType },
+      headers,
       body: encode(token),
       from: ip,
     })
-    return wordOf(answer.status, answer.text)
+    if (status === 200 && text === 'thank you') return 'ok'
+    if (status === 403) return text.replace('refused: ', '')
+    assert.equal(status, 503, text)
+    return undefined
   }
 }
 
@@ -300,11 +273,10 @@ describe('Next.js route handler', () => {
   before(async () => {
     mkdirSync(join(project, 'shop/app/contact'), { recursive: true })
     cpSync(join(project, 'next-route.js'), join(project, 'shop/app/contact/route.js'))
-    // Its bundler follows the links of `node_modules` only below this root.
-    writeFileSync(join(project, 'shop/next.config.js'), "export default { turbopack: { root: '/' } }")
+    writeFileSync(join(project, 'shop/next.config.js'), TURBOPACK)
     // Sites are built where the key is not known.
-    const env = { ...environment(), POWGATE_URL: undefined, POWGATE_API_KEY: undefined }
-    await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+    const keyless = { ...env, POWGATE_URL: undefined, POWGATE_API_KEY: undefined }
+    await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env: keyless })
   })
   recipeTests('built and started', server(`${NEXT} start shop -H 127.0.0.1`, FORM, urlencoded))
 })
@@ -323,15 +295,16 @@ function programTests(name: string, command: string, ...args: readonly string[])
       return { word: undefined, why }
     }
   }
-  recipeTests(name, async (...form) => (await ended(...form)).word)
+  recipeTests(name, async (...form) => (await ended(...form, env)).word)
 
   test(`${name} tells a wrong key, no key, no URL, a wrong one and an outage apart`, async () => {
     const whyOf = async (changes: NodeJS.ProcessEnv) =>
-      (await ended('x', freshAddress(), { ...environment(), ...changes })).why
+      (await ended('x', freshAddress(), { ...env, ...changes })).why
     const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
     assert.match(await whyOf({ POWGATE_API_KEY: wrong }), /^status 401, .*invalid-credentials/)
-    for (const name of ['POWGATE_API_KEY', 'POWGATE_URL'])
-      for (const value of ['', undefined]) assert.equal(await whyOf({ [name]: value }), `${name} is not set`)
+    for (const setting of ['POWGATE_API_KEY', 'POWGATE_URL'])
+      for (const value of ['', undefined])
+        assert.equal(await whyOf({ [setting]: value }), `${setting} is not set`)
     assert.match(await whyOf({ POWGATE_URL: `${network.origin()}/a-path` }), /^status 404, .*not-found/)
     const nobody = `http://127.0.0.1:${await freePort()}`
     assert.match(await whyOf({ POWGATE_URL: nobody }), /^no answer: .*refused/i)
@@ -353,7 +326,7 @@ describe('Go', () => {
     writeFileSync(join(project, 'main.go'), GO_MAIN)
     return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], {
       cwd: project,
-      env: environment(),
+      env: env,
     })
   })
   programTests('compiled', './powgate-go')

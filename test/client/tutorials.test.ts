@@ -8,11 +8,11 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openBrowser } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
-import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
+import { installInto, TURBOPACK } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService, UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -24,25 +24,13 @@ const START_MS = 120_000
 
 const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(name => `tutorials/${name}`)]
 
-/** `powgate`, and a place for the packages of this tree. */
+/** `powgate`, and `node_modules` of all shops. */
 const home = temporaryDir('tutorials')
-const packages = join(home, 'packages')
 
-let service: TestService
-
-before(async () => {
-  installNpmPackages(PEERS)
-  symlinkSync(ROOT, join(home, 'powgate'))
-  for (const folder of ['client', 'client/page']) {
-    const { name } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
-    mkdirSync(join(packages, name), { recursive: true })
-    unpackNpmPackage(join(ROOT, folder), join(packages, name))
-  }
-  for (const name of ['express', 'next', 'react', 'react-dom'])
-    symlinkSync(join(PEERS, 'node_modules', name), join(packages, name))
-  service = await TestService.start('embedded', UNLIMITED)
-})
-after(() => service?.stop())
+symlinkSync(ROOT, join(home, 'powgate'))
+installInto(home, join(ROOT, 'client'), PEERS, ['express', 'next', 'react', 'react-dom'])
+installInto(home, join(ROOT, 'client/page'), PEERS, [])
+const service = await TestService.start('embedded', UNLIMITED)
 
 /** Blocks of shell commands, and files: a line with the name of a file, and then its text. */
 function readTutorial(page: string) {
@@ -80,13 +68,13 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
 
   const shop = join(home, page.replace('/', '-'))
   mkdirSync(shop)
-  symlinkSync(packages, join(shop, 'node_modules'))
+  symlinkSync(join(home, 'node_modules'), join(shop, 'node_modules'))
   for (const { name, content } of files) {
     mkdirSync(dirname(join(shop, name)), { recursive: true })
     writeFileSync(join(shop, name), filled(content))
   }
   const isNext = page.endsWith('nextjs')
-  if (isNext) writeFileSync(join(shop, 'next.config.mjs'), "export default { turbopack: { root: '/' } }")
+  if (isNext) writeFileSync(join(shop, 'next.config.mjs'), TURBOPACK)
   for (const command of commands)
     if (/^(cp|echo|go mod|npx next build|npm pkg)/.test(command) || command.includes('npm pkg'))
       await run('sh', ['-c', installed(command)], { cwd: shop, env })

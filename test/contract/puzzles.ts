@@ -6,10 +6,11 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
 import { solutionOf, solve } from '../harness/client.ts'
 import type { TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, EASY } from '../harness/service.ts'
 import { assertFailedResult, assertPassed } from './answers.ts'
-import { CONSTANT_DIFFICULTY, QUICK_DIFFICULTY, type Subject, untilAll, type Visitor } from './support.ts'
+import { type Subject, untilAll, type Visitor } from './support.ts'
 
-const HASHWX = { puzzle: 'hashwx', difficulty: CONSTANT_DIFFICULTY } as const
+const HASHWX = { puzzle: 'hashwx', difficulty: ALWAYS_EASY } as const
 
 export function puzzleTests(subject: Subject): void {
   const challengeOf = async (visitor: Visitor, algorithm: string) => {
@@ -46,7 +47,7 @@ export function puzzleTests(subject: Subject): void {
   })
 
   test('a site that changes its puzzle loses no challenge under way, in either direction', async () => {
-    const site = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const site = await subject.createSite({ difficulty: ALWAYS_EASY })
     const [first, second] = [subject.visitor(site), subject.visitor(site)]
     const before: Solution = await first.solved()
     await subject.changeSite(site.siteKey, { puzzle: 'hashwx' })
@@ -59,7 +60,7 @@ export function puzzleTests(subject: Subject): void {
   })
 
   test('a challenge under way is priced in bits of its own puzzle: at the same solving time SHA-256 asks for three more', async () => {
-    const difficulty = { ...QUICK_DIFFICULTY, solveMs: 300 }
+    const difficulty = { ...EASY, solveMs: 300 }
     const visitor = await subject.visitorOf({ puzzle: 'hashwx', difficulty })
     const solution = await visitor.solved()
     const { siteKey } = visitor.site

@@ -7,6 +7,7 @@ import type { SiteOptions } from '../../src/sites/sites.ts'
 import { FLAGS, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
+import { EASY } from '../harness/service.ts'
 import {
   assertFailedResult,
   assertNotRedeemed,
@@ -15,7 +16,7 @@ import {
   assertRedeemed,
   assertRefused,
 } from './answers.ts'
-import { QUICK_DIFFICULTY, type Subject, wrongCounter } from './support.ts'
+import { type Subject, wrongCounter } from './support.ts'
 
 type Rules = Partial<Record<'allow' | 'block', string[]>>
 
@@ -109,9 +110,9 @@ export function scoreTests(subject: Subject): void {
     const { json } = await visitor.verify(solution)
     const redemption = await visitor.redeem({ token: json.token })
     assert.equal(redemption.json.score, rounded(1 - 3 * SCORE_WEIGHTS.recentFailure))
-    assert.equal((await visitor.challenge()).json.difficulty, QUICK_DIFFICULTY.base)
+    assert.equal((await visitor.challenge()).json.difficulty, EASY.base)
     const elsewhere = visitor.at(await subject.createSite())
-    assert.equal((await elsewhere.challenge()).json.difficulty, QUICK_DIFFICULTY.base)
+    assert.equal((await elsewhere.challenge()).json.difficulty, EASY.base)
     assert.equal(await elsewhere.score(), 1)
   })
 

@@ -9,7 +9,7 @@ import { Client, type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
+import { ALWAYS_EASY, STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
   assertNotRedeemed,
   assertNotSiteverified,
@@ -20,7 +20,7 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { padded } from './bodies.ts'
-import { CONSTANT_DIFFICULTY, onEachStore, type Subject, untilAll } from './support.ts'
+import { onEachStore, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const BODY_BYTES_MAX = 65_536
@@ -190,7 +190,7 @@ function settingTests(subject: Subject): void {
 
   test('§3 fact 1, decided: visitors who leave before the answer, and proofs at a site with a low maximum, make no neighbour pay', async () => {
     const { siteKey } = await subject.createSite()
-    const cheap = await subject.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+    const cheap = await subject.createSite({ difficulty: ALWAYS_EASY })
     await seedQuietHours(subject.service)
     for (const [network, site, send] of [
       ['ab', siteKey, verifyAndLeave],
@@ -265,7 +265,7 @@ describe('lifetimes', { concurrency: true }, () => {
     test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
       const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
       t.after(() => short.stop())
-      const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const { siteKey, apiKey } = await short.createSite({ difficulty: ALWAYS_EASY })
       const used = await visit(short, siteKey)
       assertRedeemed(await redeem(short, apiKey, used.token))
       const unused = await visit(short, siteKey)
@@ -285,7 +285,7 @@ describe('lifetimes', { concurrency: true }, () => {
     test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
       const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
       t.after(() => first.stop())
-      const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const { siteKey } = await first.createSite({ difficulty: ALWAYS_EASY })
       const from = { from: freshAddress() }
       const client = new Client(first.url)
       const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
@@ -302,7 +302,7 @@ describe('lifetimes', { concurrency: true }, () => {
   test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
     const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
     t.after(() => long.stop())
-    const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const { siteKey, apiKey } = await long.createSite({ difficulty: ALWAYS_EASY })
     const { token } = await visit(long, siteKey)
     assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
     const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }

@@ -12,6 +12,7 @@ import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
+import { EASY } from '../harness/service.ts'
 import {
   assertAdmits,
   assertFailedResult,
@@ -106,7 +107,7 @@ function siteSettingTests(subject: Subject): void {
   test('§2.1, decided: challenges climb to the limit of an address, also where a site allows it more', async () => {
     const visitor = await subject.visitorOf({
       limits: { challenge: 240 },
-      difficulty: { base: 16, min: 16, max: 28 },
+      difficulty: EASY,
     })
     const answers = []
     for (let asked = 0; asked < 60; asked++) answers.push((await visitor.challenge()).json.difficulty)
@@ -114,7 +115,7 @@ function siteSettingTests(subject: Subject): void {
   })
 
   test('§3 fact 1, decided: a raise holds for challenges of before too, from the second bit on', async () => {
-    const visitor = await subject.visitorOf({ difficulty: { base: 16, min: 16, max: 28 } })
+    const visitor = await subject.visitorOf({ difficulty: EASY })
     const { siteKey } = visitor.site
     const [first, second] = [await visitor.solved(), await visitor.solved()]
     const raise = async (bits: number) => {

@@ -20,6 +20,8 @@ import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import {
+  ALWAYS_EASY,
+  EASY,
   lifetimesOf,
   STORE_KINDS,
   type StoreKind,
@@ -28,10 +30,6 @@ import {
   type TestSite,
 } from '../harness/service.ts'
 import { assertPassed, assertRedeemed } from './answers.ts'
-
-export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
-/** Stays the same however busy a site gets. */
-export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 
 export const keyring = new Keyring([TEST_SECRET])
 export const tags = new AddressTags(keyring.signing, PRICING)
@@ -143,13 +141,13 @@ export class Subject {
     this.service = service
     this.url = url
     this.client = new Client(url)
-    this.site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    this.site = await this.createSite({ difficulty: ALWAYS_EASY })
     // A worker that has not reached the store yet answers 503.
     await untilAll('both workers have reached the store', 200, () => this.visitor().challenge())
   }
 
   createSite(options: SiteOptions = {}): Promise<TestSite> {
-    return this.service.createSite({ difficulty: QUICK_DIFFICULTY, ...options })
+    return this.service.createSite({ difficulty: EASY, ...options })
   }
 
   /** Somebody at an address that no earlier request came from. */
@@ -176,7 +174,7 @@ export class Subject {
 
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
-    const difficulty = QUICK_DIFFICULTY.base
+    const difficulty = EASY.base
     const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
     const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
     const terms = { issuedAtMs: Date.now() - ageMs, difficulty }

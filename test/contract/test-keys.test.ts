@@ -1,7 +1,7 @@
 /** The published test keys: the answers of each with POWGATE_TEST_KEYS=on, and that they are unknown otherwise. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, test } from 'node:test'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
@@ -144,20 +144,17 @@ onEachStore(
   { env: { POWGATE_TEST_KEYS: 'on' } },
 )
 
-describe('test keys that are off', () => {
-  const subject = new Subject()
-  before(async () => subject.prepare(await TestService.start('embedded')))
-  after(() => subject.service.stop())
+const subject = new Subject()
+before(async () => subject.prepare(await TestService.start('embedded')))
 
-  test('with POWGATE_TEST_KEYS off, a test key is an unknown key, and the start warns of nothing', async () => {
-    for (const site of Object.values(TEST_KEYS)) {
-      const visitor = subject.visitor(site)
-      assertRefused(await visitor.challenge(), 403, 'site-unknown')
-      assertRefused(await visitor.verify('{}'), 403, 'site-unknown')
-      assertNotRedeemed(await visitor.redeem({ token: 'x' }), 401, 'invalid-credentials')
-      const answer = await subject.client.siteverify({ secret: site.apiKey, response: 'x' })
-      assertNotSiteverified(answer, 'invalid-input-secret')
-    }
-    assert.doesNotMatch(subject.service.output, /TEST_KEYS/)
-  })
+test('with POWGATE_TEST_KEYS off, a test key is an unknown key, and the start warns of nothing', async () => {
+  for (const site of Object.values(TEST_KEYS)) {
+    const visitor = subject.visitor(site)
+    assertRefused(await visitor.challenge(), 403, 'site-unknown')
+    assertRefused(await visitor.verify('{}'), 403, 'site-unknown')
+    assertNotRedeemed(await visitor.redeem({ token: 'x' }), 401, 'invalid-credentials')
+    const answer = await subject.client.siteverify({ secret: site.apiKey, response: 'x' })
+    assertNotSiteverified(answer, 'invalid-input-secret')
+  }
+  assert.doesNotMatch(subject.service.output, /TEST_KEYS/)
 })

@@ -7,17 +7,14 @@ import { openBrowser, openPage } from '../harness/browser.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
-import { TestService } from '../harness/service.ts'
+import { startObserved } from '../harness/metrics.ts'
+import { EASY } from '../harness/service.ts'
 
 /** Numbers come every ten seconds; a busy machine gets some more. */
 const PATIENCE_MS = 60_000
 
-const adminPort = await freePort()
-const admin = `http://127.0.0.1:${adminPort}`
-const service = await TestService.start('embedded', {
+const { service, adminUrl: admin } = await startObserved('embedded', {
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '5',
-  POWGATE_ADMIN_PORT: String(adminPort),
   POWGATE_DEPLOYMENT: 'staging',
 })
 const browser = await openBrowser()
@@ -25,7 +22,7 @@ const browser = await openBrowser()
 const client = new Client(service.url)
 const [shop, forum, quiet] = await Promise.all(
   ['shop.example', 'forum <b>.example', 'quiet.example'].map(async name => {
-    const difficulty = { base: 16, min: 16, max: 28 }
+    const difficulty = EASY
     return { name, ...(await service.createSite({ name, difficulty })), from: freshAddress() }
   }),
 )

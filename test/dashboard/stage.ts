@@ -1,7 +1,5 @@
 /** A dashboard on a real admin port with a history that the test supplies. */
 
-import type { Server } from 'node:http'
-import { after } from 'node:test'
 import { startAdminServer } from '../../src/admin/admin-server.ts'
 import { dashboardRoutes } from '../../src/dashboard/dashboard-routes.ts'
 import type { ServiceState } from '../../src/dashboard/data.ts'
@@ -9,6 +7,7 @@ import type { History } from '../../src/dashboard/history.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { freePort } from '../harness/ports.ts'
+import { leftovers } from '../harness/processes.ts'
 
 export const WELL: ServiceState = {
   isHealthy: true,
@@ -28,11 +27,6 @@ export const WELL: ServiceState = {
   storeCauses: [],
   crashes: 0,
 }
-
-const running = new Set<Server>()
-after(() => {
-  for (const server of running) server.close().closeAllConnections()
-})
 
 /** Tells where the history is served. The page must be built, because its script is bundled. */
 export async function serveHistory(
@@ -54,6 +48,6 @@ export async function serveHistory(
     routes,
     createLogger('silent'),
   )
-  running.add(server!)
+  leftovers.add({ stop: async () => server!.close().closeAllConnections() })
   return `http://127.0.0.1:${adminPort}`
 }

@@ -1,3 +1,5 @@
+/** The proof of SHA-256: what a solver hashes, and which counters the check accepts. */
+
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -8,6 +10,7 @@ import { COUNTER_MAX, isNonceText, PROOF_INPUT_MAX, proofInput } from '../../src
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 
 type ProofVector = { nonce: string; counter: number; digest: string; zeroBits: number }
+/** `first` is what a solver finds that tries counters in order, from 0. */
 const golden: { vectors: ProofVector[]; first: ProofVector[] } = JSON.parse(
   readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
 )
@@ -40,6 +43,9 @@ test('a counter that is no safe integer is refused, even at difficulty 0', () =>
 
 test('a nonce that is not 32 characters long is refused', () => {
   for (const length of [31, 33]) assert.equal(checkProof('0'.repeat(length), 0, 0), false)
+})
+
+test('the text of a nonce is 32 hexadecimal digits in lower case', () => {
   assert.ok(isNonceText('0123456789abcdef0123456789abcdef'))
   assert.ok(!isNonceText('0123456789ABCDEF0123456789abcdef'))
   assert.ok(!isNonceText('0123456789abcdef0123456789abcde'))

@@ -6,7 +6,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { extname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetFile, WidgetManifest } from '../../src/http/assets.ts'
 import { call } from '../harness/http.ts'
@@ -19,14 +19,8 @@ const DIST = new URL('../../dist/widget/', import.meta.url).pathname
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
-let service: TestService
-let manifest: WidgetManifest
-
-before(async () => {
-  service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
-  manifest = JSON.parse(readFileSync(join(DIST, 'manifest.json'), 'utf8'))
-})
-after(() => service.stop())
+const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
+const manifest: WidgetManifest = JSON.parse(readFileSync(join(DIST, 'manifest.json'), 'utf8'))
 
 interface RawAnswer {
   readonly status: number

@@ -18,7 +18,7 @@ import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
-import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -27,7 +27,6 @@ const EVENTS = words(
   'unlogged fault redemption-limit redemption-junk redemption-unbound field-ignored memory-crowded',
 )
 const STORY = words('challenge-issued verification-passed token-redeemed')
-const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
 const PATIENCE_MS = 60_000
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
@@ -55,12 +54,13 @@ async function logged(service: TestService, count: number, event?: string): Prom
   return eventsOf(service, event)
 }
 
-type Use = (service: TestService, client: Client) => Promise<void>
+type Use = (service: TestService, client: Client, site: TestSite) => Promise<void>
 
 async function withService(env: Record<string, string>, use: Use): Promise<void> {
   const one = { POWGATE_WORKERS: '1', POWGATE_LOG_SUCCESSES: '1' }
   const service = await TestService.start('embedded', { ...one, ...env })
-  await use(service, new Client(service.url)).finally(() => service.stop())
+  const site = await service.createSite({ difficulty: EASY })
+  await use(service, new Client(service.url), site).finally(() => service.stop())
 }
 
 const eventNames = (lines: readonly Line[]) => lines.map(line => line.event)
@@ -78,7 +78,10 @@ function lanes(count: number, times: number, step: () => Promise<unknown>): Prom
 describe('lines', () => {
   test('each step of a visitor has one, with the id that its answer bears and the same nonce', () =>
     withService({ POWGATE_LOG_ADDRESSES: 'whole' }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite({ ...EASY, origins: ['https://shop.example'] })
+      const { siteKey, apiKey } = await service.createSite({
+        difficulty: EASY,
+        origins: ['https://shop.example'],
+      })
       const from = freshAddress()
       const headers = { origin: 'https://shop.example' }
       const solution = await client.solved(siteKey, { from, headers }, { solveTimeMs: 3 })
@@ -95,7 +98,7 @@ describe('lines', () => {
       const [issued, passed, used, refused] = lines
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
-        ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY.difficulty },
+        ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY },
         price: { address: 0, network: 0, site: 0 },
         ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
@@ -113,8 +116,7 @@ describe('lines', () => {
   test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '')
-    return withService({ POWGATE_CONFIG_FILE: file }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite(EASY)
+    return withService({ POWGATE_CONFIG_FILE: file }, async (service, client, { siteKey, apiKey }) => {
       const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [junk, ...moreJunk] = await logged(service, 1, 'redemption-junk')
@@ -135,7 +137,10 @@ describe('lines', () => {
 
   test('a site whose redemptions name no address, and a field that is ignored, are told once', () =>
     withService({}, async (service, client) => {
-      const [bound, unbound] = [await service.createSite(EASY), await service.createSite(EASY)]
+      const [bound, unbound] = [
+        await service.createSite({ difficulty: EASY }),
+        await service.createSite({ difficulty: EASY }),
+      ]
       for (const { siteKey, apiKey } of [bound, unbound])
         for (let count = 0; count < 20; count++) {
           const from = freshAddress()
@@ -153,15 +158,14 @@ describe('lines', () => {
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
     withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite({ ...EASY, usualRate: 5 })
+      const { siteKey } = await service.createSite({ difficulty: EASY, usualRate: 5 })
       await client.challenge(siteKey, { from: freshAddress() })
       const [issued] = await logged(service, 1, 'challenge-issued')
       assert.equal(issued.siteRateUsual, 300, 'a minute')
     }))
 
   test('a failure names its reasons with what each took off', () =>
-    withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+    withService({}, async (service, client, { siteKey }) => {
       const from = freshAddress()
       const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true }
       for (let time = 0; time < 2; time++) {
@@ -186,8 +190,7 @@ describe('lines', () => {
 
   test('routine refusals are told at debug only, all others at info, none below warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
-      await withService({ LOG_LEVEL: level }, async (service, client) => {
-        const { siteKey, apiKey } = await service.createSite(EASY)
+      await withService({ LOG_LEVEL: level }, async (service, client, { siteKey, apiKey }) => {
         const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
         const routine = [
           await client.challenge('no-site-key'),
@@ -212,8 +215,7 @@ describe('lines', () => {
 
 describe('how many lines', () => {
   test('a flood of refusals and failures is cut off, and what was left out is counted by reason', () =>
-    withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+    withService({}, async (service, client, { siteKey }) => {
       const startedMs = performance.now()
       const refused: Answer[] = []
       const failed: Answer[] = []
@@ -246,34 +248,35 @@ describe('how many lines', () => {
     }))
 
   test('of a share of the visitors all steps are logged, and of the others none', () =>
-    withService({ POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite(EASY)
-      const nonces: string[] = []
-      await lanes(4, 50, async () =>
-        nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
-      )
-      const stories: string[] = []
-      for (let i = 0; i < 6; i++) {
-        const from = freshAddress()
-        const solution = await client.solved(siteKey, { from })
-        const { token } = (await client.verify(siteKey, solution, { from })).json
-        await client.verifyToken(apiKey, { token })
-        stories.push(solution.nonce)
-      }
-      const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5))
-      const isHalf = sampled.length > 60 && sampled.length < 146
-      assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
-      await service.end()
-      const lines = eventsOf(service)
-      const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
-      assert.deepEqual(issued.sort(), sampled.sort())
-      for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
-        assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
-    }))
+    withService(
+      { POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS },
+      async (service, client, { siteKey, apiKey }) => {
+        const nonces: string[] = []
+        await lanes(4, 50, async () =>
+          nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
+        )
+        const stories: string[] = []
+        for (let i = 0; i < 6; i++) {
+          const from = freshAddress()
+          const solution = await client.solved(siteKey, { from })
+          const { token } = (await client.verify(siteKey, solution, { from })).json
+          await client.verifyToken(apiKey, { token })
+          stories.push(solution.nonce)
+        }
+        const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5))
+        const isHalf = sampled.length > 60 && sampled.length < 146
+        assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
+        await service.end()
+        const lines = eventsOf(service)
+        const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
+        assert.deepEqual(issued.sort(), sampled.sort())
+        for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
+          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
+      },
+    ))
 
   test('at level trace everything is logged', () =>
-    withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
-      const { siteKey } = await service.createSite(EASY)
+    withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client, { siteKey }) => {
       const count = 2 * FAILURES_PER_MINUTE
       await lanes(count, 1, () => client.challenge(siteKey, { from: freshAddress() }))
       await lanes(count, 1, () => client.verifyToken('malformed', {}))

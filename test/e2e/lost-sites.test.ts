@@ -12,7 +12,7 @@ import { call, freshAddress } from '../harness/http.ts'
 import { storeEpochOf, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
-import { lifetimesOf } from '../harness/service.ts'
+import { ALWAYS_EASY, lifetimesOf } from '../harness/service.ts'
 
 const PATIENCE_MS = 60_000
 /** Visitors a second. */
@@ -34,7 +34,7 @@ async function start(context: TestContext) {
   })
   context.after(() => observed.service.stop())
   await observed.service.untilReady()
-  const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const site = await observed.service.createSite({ difficulty: ALWAYS_EASY })
   const unused = await observed.service.createSite()
   const { port, url } = observed.service
   const newLoad = async () => {

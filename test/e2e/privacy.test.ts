@@ -22,9 +22,9 @@ import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { STORE_KINDS, TestService, type TestSite } from '../harness/service.ts'
+import { EASY, STORE_KINDS, type TestService, type TestSite } from '../harness/service.ts'
 import { closePage, formPage, visit } from '../harness/widget.ts'
 
 const BY_BROWSER = '192.0.2.211'
@@ -119,10 +119,8 @@ async function assertEnds(redis: RedisServer): Promise<void> {
 for (const kind of STORE_KINDS)
   test(`${kind}: a visitor’s address is in no file, log, metric, trace or answer but the redemption’s; forget removes its records`, async context => {
     const redis = kind === 'redis' ? await RedisServer.start(['--appendonly', 'yes']) : undefined
-    const adminPort = await freePort()
-    const service = await TestService.start('embedded', {
+    const { service, adminUrl } = await startObserved('embedded', {
       POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-      POWGATE_ADMIN_PORT: String(adminPort),
       POWGATE_LOG_SUCCESSES: '1',
       LOG_LEVEL: 'trace',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
@@ -133,7 +131,7 @@ for (const kind of STORE_KINDS)
     })
     await service.untilReady()
     const site = await service.createSite({
-      difficulty: { base: 16, min: 16, max: 28 },
+      difficulty: EASY,
       threshold: 0.5,
       plan: 'pro',
     })
@@ -147,7 +145,7 @@ for (const kind of STORE_KINDS)
     const audit = await powgate.text('audit')
     assert.ok(audit.includes('198.51.100.0/24') && !audit.includes(BLOCKED), audit)
     await eventually(60_000, 'the log', () => service.output.includes('"token-redeemed"'))
-    const pages = ['/metrics', '/dashboard', '/records'].map(path => `http://127.0.0.1:${adminPort}${path}`)
+    const pages = ['/metrics', '/dashboard', '/records'].map(path => adminUrl + path)
     const places: [name: string, content: Buffer][] = []
     for (const url of pages) places.push([url, Buffer.from((await call(url)).text)])
     if (redis !== undefined) {

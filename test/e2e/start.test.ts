@@ -1,24 +1,25 @@
 /** Start and stop: the messages and exit codes that an operator sees. No request is lost, and no process remains. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { constants, hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import { readFirstKeys } from '../../src/sites/service-files.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { State } from '../../src/store/embedded/state.ts'
-import { noteOutput } from '../harness/canaries.ts'
+import { noteText } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
-import { childPids, isAlive, listeningPids, workerPids } from '../harness/processes.ts'
+import { childPids, endProcess, isAlive, leftovers, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
@@ -37,13 +38,6 @@ interface Ended {
   readonly stderr: string
 }
 
-const children = new Set<ChildProcess>()
-
-// A test that failed has not stopped its service, which would keep the whole run waiting.
-after(() => {
-  for (const child of children) child.kill('SIGKILL')
-})
-
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
   process.getuid?.() === 0
@@ -55,14 +49,13 @@ function start(env: Record<string, string>, before: readonly string[] = [], type
   const { PATH, HOME } = process.env
   const [program = '', ...args] = [...before, process.execPath, MAIN, ...typed]
   const child = spawn(program, args, { env: { PATH, HOME, HOST: '127.0.0.1', ...env } })
-  children.add(child)
-  child.once('exit', () => children.delete(child))
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
   let stdout = ''
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))
   child.stderr!.on('data', chunk => (stderr += chunk))
   const ended: Promise<Ended> = once(child, 'close').then(([code]) => {
-    noteOutput(stdout, stderr)
+    noteText('output', `${stdout}\n${stderr}`)
     return { code, stderr }
   })
   return { child, ended, output: () => stdout }
@@ -316,12 +309,8 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
 })
 
 test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health and readiness answer', async () => {
-  const adminPort = await freePort()
-  const service = await TestService.start('redis', {
-    POWGATE_ADMIN_PORT: String(adminPort),
-    POWGATE_WORKERS: '3',
-  })
-  const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
+  const { service, adminUrl } = await startObserved('redis', { POWGATE_WORKERS: '3' })
+  const admin = (path: string) => call(adminUrl + path)
   assert.deepEqual([(await admin('/healthz')).status, (await admin('/healthz')).json], [200, { ok: true }])
   await eventually(PATIENCE_MS, 'ready', async () => (await admin('/readyz')).status === 200)
   assert.equal((await admin('/other')).status, 404)
@@ -370,14 +359,12 @@ async function asked(connection: RawConnection, text: string) {
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
 
 test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
-  const adminPort = await freePort()
-  const service = await TestService.start('embedded', {
-    POWGATE_ADMIN_PORT: String(adminPort),
+  const { service, adminUrl } = await startObserved('embedded', {
     POWGATE_UNREADY_SECONDS: '2',
     POWGATE_DRAIN_SECONDS: '60',
   })
   const { siteKey } = await service.createSite()
-  const status = async (path: string) => (await call(`http://127.0.0.1:${adminPort}${path}`)).status
+  const status = async (path: string) => (await call(adminUrl + path)).status
   await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)
   const [used, unused, preflighted, slow] = await Promise.all([1, 2, 3, 4].map(() => open(service)))
   for (const connection of [used!, preflighted!])

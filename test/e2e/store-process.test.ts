@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { serveStore } from '../harness/embedded.ts'
@@ -10,128 +10,121 @@ import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, storePid, workerPids } from '../harness/processes.ts'
-import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
 const PATIENCE_MS = 60_000
 const KILLS = 5
-const LANES = 8
-const RACERS = 32
+/** Visitors at a time, and calls at a time with one token. */
+const [LANES, RACERS] = [8, 32]
 
-describe('the store process', () => {
-  let service: TestService
-  let site: TestSite
-  let client: Client
-  before(async () => {
-    service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
-    site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-    client = new Client(service.url)
-  })
-  after(() => service.stop())
+const service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
+const site = await service.createSite({ difficulty: EASY })
+const client = new Client(service.url)
 
-  const token = () => client.token(site.siteKey, { from: freshAddress() }).catch(() => undefined)
-  const redeem = async (text: string) => (await client.verifyToken(site.apiKey, { token: text })).json
+const newToken = () => client.token(site.siteKey, { from: freshAddress() })
+const token = () => newToken().catch(() => undefined)
+const redeem = async (text: string) => (await client.verifyToken(site.apiKey, { token: text })).json
 
-  test('killed under load: it is there again, no token is redeemed twice, and a change that was told is kept', async () => {
-    const redeemed = new Map<string, number>()
-    const visitors = new Visitors(async () => {
-      const text = await client.token(site.siteKey, { from: freshAddress() })
-      for (let attempt = 0; attempt < 2; attempt++)
-        if ((await redeem(text)).success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
-    }, LANES)
-    const names: string[] = []
-    for (let kill = 0; kill < KILLS; kill++) {
-      await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
-      const sites = await service.openSites()
-      const { name } = await service.createSite({ name: `site ${kill}` }).then(async made => {
-        return (await sites.readSite(made.siteKey))!
-      })
-      await sites.close()
-      names.push(name)
-      const pid = storePid(service.pid)!
-      process.kill(pid, 'SIGKILL')
-      await eventually(PATIENCE_MS, 'another one', () => {
-        const next = storePid(service.pid)
-        return next !== undefined && next !== pid
-      })
-    }
+test('killed under load: it is there again, no token is redeemed twice, and a site that was made before each kill is kept', async () => {
+  const redeemed = new Map<string, number>()
+  const visitors = new Visitors(async () => {
+    const text = await newToken()
+    for (let attempt = 0; attempt < 2; attempt++)
+      if ((await redeem(text)).success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
+  }, LANES)
+  for (let kill = 0; kill < KILLS; kill++) {
     await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
-    await visitors.stop()
-    assert.ok(redeemed.size > 0)
-    for (const [text, times] of redeemed) assert.equal(times, 1, text)
-    const sites = await service.openSites()
-    const kept = (await sites.listSites()).map(site => site.name)
-    await sites.close()
-    for (const name of names) assert.ok(kept.includes(name), name)
-  })
+    await service.createSite({ name: `site ${kill}` })
+    const pid = storePid(service.pid)!
+    process.kill(pid, 'SIGKILL')
+    await eventually(PATIENCE_MS, 'another one', () => {
+      const next = storePid(service.pid)
+      return next !== undefined && next !== pid
+    })
+  }
+  await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
+  await visitors.stop()
+  assert.ok(redeemed.size > 0)
+  for (const [text, times] of redeemed) assert.equal(times, 1, text)
+  const sites = await service.openSites()
+  const kept = (await sites.listSites()).map(site => site.name)
+  await sites.close()
+  for (let kill = 0; kill < KILLS; kill++) assert.ok(kept.includes(`site ${kill}`), `site ${kill}`)
+})
 
-  test('workers killed while they redeem: no token is redeemed twice, and a lost answer is had again by its idempotency key', async () => {
-    for (let kill = 0; kill < KILLS; kill++) {
-      const text = await eventually(PATIENCE_MS, 'a token', token)
-      const attempt = (key: number) => {
-        const body = { token: text, idempotencyKey: `attempt ${key}` }
-        return client.verifyToken(site.apiKey, body).catch(() => undefined)
-      }
-      const keys = Array.from({ length: RACERS }, (_, key) => key)
-      const racing = Promise.all(keys.map(attempt))
-      await sleep(kill)
-      process.kill(workerPids(service.pid)[kill % 2]!, 'SIGKILL')
-      await racing
-      const settled = (key: number) =>
-        eventually(PATIENCE_MS, 'an answer', async () => {
-          const answer = await attempt(key)
-          return answer !== undefined && answer.status < 500 ? answer.text : undefined
-        })
-      const answers = await Promise.all(keys.map(settled))
-      assert.equal(answers.filter(answer => answer.includes('"success":true')).length, 1, answers.join('\n'))
-      await eventually(PATIENCE_MS, 'two workers', () => workerPids(service.pid).length === 2)
+test('workers killed while they redeem: no token is redeemed twice, and a lost answer is had again by its idempotency key', async () => {
+  for (let kill = 0; kill < KILLS; kill++) {
+    const text = await eventually(PATIENCE_MS, 'a token', token)
+    const attempt = (key: number) => {
+      const body = { token: text, idempotencyKey: `attempt ${key}` }
+      return client.verifyToken(site.apiKey, body).catch(() => undefined)
     }
-  })
+    const keys = Array.from({ length: RACERS }, (_, key) => key)
+    const racing = Promise.all(keys.map(attempt))
+    await sleep(kill)
+    process.kill(workerPids(service.pid)[kill % 2]!, 'SIGKILL')
+    await racing
+    const settled = (key: number) =>
+      eventually(PATIENCE_MS, 'an answer', async () => {
+        const answer = await attempt(key)
+        return answer !== undefined && answer.status < 500 ? answer.text : undefined
+      })
+    const answers = await Promise.all(keys.map(settled))
+    assert.equal(answers.filter(answer => answer.includes('"success":true')).length, 1, answers.join('\n'))
+    await eventually(PATIENCE_MS, 'two workers', () => workerPids(service.pid).length === 2)
+  }
+})
 
-  test('an orderly restart keeps what is under way', async () => {
-    const [fresh, used] = [(await token())!, (await token())!]
-    assert.ok((await redeem(used)).success)
-    assert.equal(await service.end(), 0)
-    await service.boot()
-    client = new Client(service.url)
-    assert.ok((await redeem(fresh)).success)
-    assert.equal((await redeem(used)).success, false)
-  })
+test('an orderly restart keeps what is under way', async () => {
+  const [fresh, used] = [(await token())!, (await token())!]
+  assert.ok((await redeem(used)).success)
+  assert.equal(await service.end(), 0)
+  await service.boot()
+  assert.ok((await redeem(fresh)).success)
+  assert.equal((await redeem(used)).success, false)
+})
 
-  test('a second service in the same directory says who has it, and the first goes on', async () => {
-    const other = TestService.prepare('embedded', { POWGATE_DATA_DIR: service.dataDir }, await freePort())
-    await assert.rejects(
-      other.boot(),
-      new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
-    )
-    assert.ok((await redeem((await token())!)).success)
-  })
+test('a second service in the same directory says who has it, and the first goes on', async () => {
+  const other = TestService.prepare('embedded', { POWGATE_DATA_DIR: service.dataDir }, await freePort())
+  await assert.rejects(
+    other.boot(),
+    new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
+  )
+  assert.ok((await redeem((await token())!)).success)
+})
 
-  test('SIGTERM while a start waits for the directory, or loads its state: exit 0 at once, and nothing is left or lost', async () => {
-    const dataDir = temporaryDir('start')
-    const held = await serveStore(dataDir)
-    const env = { POWGATE_DATA_DIR: dataDir }
-    const waiting = TestService.prepare('embedded', env, await freePort())
-    const waited = assert.rejects(waiting.boot(), /the service ended with 0/)
-    await eventually(PATIENCE_MS, 'it waits', () => /: waiting/.test(waiting.output))
-    const before = performance.now()
-    process.kill(waiting.pid, 'SIGTERM')
-    await waited
-    assert.ok(performance.now() - before < 5000)
-    await held.close(true)
-    assert.ok(!readdirSync(dataDir).some(name => /^(store|n\w{4})$/.test(name)))
+/** Who is told to end while it starts ends within this time. */
+const END_MS = 5000
 
-    for (const afterMs of [0, 20, 40, 80, 160]) {
-      const starting = TestService.prepare('embedded', env, await freePort())
-      const ended = starting.boot().catch((error: Error) => error.message)
-      await eventually(PATIENCE_MS, 'it has forked', () => childPids(starting.pid).length > 0)
-      await sleep(afterMs)
-      const from = performance.now()
-      process.kill(starting.pid, 'SIGTERM')
-      assert.match((await ended) ?? '', /the service ended with 0/)
-      assert.ok(performance.now() - from < 5000)
-      assert.ok(readdirSync(dataDir).includes('state'), `after ${afterMs} ms`)
-    }
-  })
+test('SIGTERM while a start waits for the directory: exit 0 at once, and no socket is left', async () => {
+  const dataDir = temporaryDir('start')
+  const held = await serveStore(dataDir)
+  const env = { POWGATE_DATA_DIR: dataDir }
+  const waiting = TestService.prepare('embedded', env, await freePort())
+  const waited = assert.rejects(waiting.boot(), /the service ended with 0/)
+  await eventually(PATIENCE_MS, 'it waits', () => /: waiting/.test(waiting.output))
+  const from = performance.now()
+  process.kill(waiting.pid, 'SIGTERM')
+  await waited
+  assert.ok(performance.now() - from < END_MS)
+  await held.close(true)
+  assert.deepEqual(readdirSync(dataDir).sort(), ['sites.jsonl', 'state'])
+})
+
+test('SIGTERM while a start loads its state: exit 0 at once, and the state, which goes once a service serves, is still there', async () => {
+  const dataDir = temporaryDir('start')
+  await (await serveStore(dataDir)).close(true)
+  for (const afterMs of [0, 20, 40, 80, 160]) {
+    const starting = TestService.prepare('embedded', { POWGATE_DATA_DIR: dataDir }, await freePort())
+    const ended = starting.boot().catch((error: Error) => error.message)
+    await eventually(PATIENCE_MS, 'it has forked', () => childPids(starting.pid).length > 0)
+    await sleep(afterMs)
+    const from = performance.now()
+    process.kill(starting.pid, 'SIGTERM')
+    assert.match((await ended) ?? '', /the service ended with 0/)
+    assert.ok(performance.now() - from < END_MS)
+    assert.ok(readdirSync(dataDir).includes('state'), `after ${afterMs} ms`)
+  }
 })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { CLOCK_SKEW_MS } from '../../src/domain/clock.ts'
@@ -19,7 +19,7 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { TestService } from '../harness/service.ts'
+import { EASY, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const dir = temporaryDir('explain-test')
@@ -51,50 +51,40 @@ const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', 
 /** The text without what is said of the log itself. */
 const storyOf = (text: string): string => text.replace(/^Read: .*\n/m, '')
 
+const service = await TestService.start('embedded', {
+  POWGATE_WORKERS: '1', // one log of counters, in one order
+  LOG_LEVEL: 'trace',
+  POWGATE_LOG_ADDRESSES: 'whole',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
+})
+const client = new Client(service.url)
+const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+const idOf = (answer: { headers: Record<string, unknown> }) => String(answer.headers['x-request-id'])
+
+const [visitor, other] = [freshAddress(), freshAddress()]
+const token = await client.token(siteKey, { from: visitor })
+await client.verifyToken(apiKey, { token })
+await client.verifyToken(apiKey, { token })
+
+const bot = { from: freshAddress() }
+const signals = { environment: { ...HONEST_ENVIRONMENT, webdriver: true }, solveTimeMs: 1e8 }
+const solution = await client.solved(siteKey, bot, signals)
+const failed = idOf(await client.verify(siteKey, solution, bot))
+
+const eager = { from: freshAddress() }
+let hardNonce = ''
+for (let i = 0; i < 12; i++) hardNonce = (await client.challenge(siteKey, eager)).json.nonce
+const limited = idOf(await client.challenge(siteKey, eager))
+
+const taken = await client.solved(siteKey, { from: freshAddress() })
+const moved = idOf(await client.verify(siteKey, taken, { from: freshAddress() }))
+const stolen = await client.token(siteKey, { from: other })
+const mismatched = idOf(await client.verifyToken(apiKey, { token: stolen, expectedIp: '192.0.2.7' }))
+await client.challenge(UNKNOWN_SITE)
+await eventually(PATIENCE_MS, 'the last line', () => service.output.includes(UNKNOWN_SITE))
+const log = file('service.log', service.output)
+
 describe('on the log of a service', () => {
-  let service: TestService
-  let log: string
-  const [visitor, other] = [freshAddress(), freshAddress()]
-  let [siteKey, apiKey, token, failedNonce, hardNonce] = ['', '', '', '', '']
-  /** Ids of requests. */
-  let [failed, limited, moved, mismatched] = ['', '', '', '']
-
-  before(async () => {
-    service = await TestService.start('embedded', {
-      POWGATE_WORKERS: '1', // one log of counters, in one order
-      LOG_LEVEL: 'trace',
-      POWGATE_LOG_ADDRESSES: 'whole',
-      POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
-    })
-    const client = new Client(service.url)
-    ;({ siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } }))
-
-    token = await client.token(siteKey, { from: visitor })
-    await client.verifyToken(apiKey, { token })
-    await client.verifyToken(apiKey, { token })
-
-    const bot = { from: freshAddress() }
-    const signals = { environment: { ...HONEST_ENVIRONMENT, webdriver: true }, solveTimeMs: 1e8 }
-    const solution = await client.solved(siteKey, bot, signals)
-    failedNonce = solution.nonce
-    failed = idOf(await client.verify(siteKey, solution, bot))
-
-    const eager = { from: freshAddress() }
-    for (let i = 0; i < 12; i++) hardNonce = (await client.challenge(siteKey, eager)).json.nonce
-    limited = idOf(await client.challenge(siteKey, eager))
-
-    const taken = await client.solved(siteKey, { from: freshAddress() })
-    moved = idOf(await client.verify(siteKey, taken, { from: freshAddress() }))
-    const stolen = await client.token(siteKey, { from: other })
-    mismatched = idOf(await client.verifyToken(apiKey, { token: stolen, expectedIp: '192.0.2.7' }))
-    await client.challenge(UNKNOWN_SITE)
-    await eventually(PATIENCE_MS, 'the last line', () => service.output.includes(UNKNOWN_SITE))
-    log = file('service.log', service.output)
-  })
-  after(() => service.stop())
-
-  const idOf = (answer: { headers: Record<string, unknown> }) => String(answer.headers['x-request-id'])
-
   test('a token tells the whole story, and is not repeated; its nonce and the address of its visitor lead there too', async () => {
     const text = await explain(token, log)
     const nonce = token.split('|')[1]
@@ -126,7 +116,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
 
   test('a request id leads through its nonce to the steps before, also from a pipe', async () => {
     const fromFile = await explain(failed, log)
-    const start = `^Visitor of ${siteKey}, nonce ${failedNonce}\n\n\\S+ \\S+ {2}challenge-issued\n`
+    const start = `^Visitor of ${siteKey}, nonce ${solution.nonce}\n\n\\S+ \\S+ {2}challenge-issued\n`
     assert.match(fromFile, new RegExp(start))
     assert.match(
       fromFile,
@@ -134,7 +124,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     )
     const piped = await powgate.runWithInput(service.output, 'explain', failed)
     assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
-    const dashed = await powgate.runWithInput(service.output, 'explain', failedNonce, '--log', '-')
+    const dashed = await powgate.runWithInput(service.output, 'explain', solution.nonce, '--log', '-')
     assert.equal(dashed.out, fromFile)
   })
 
@@ -180,7 +170,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const { skipped, isCut, steps, read } = await powgate.json('explain', failed, '--log', log)
     assert.deepEqual(read.hosts, [hostname()])
     assert.ok(read.fromMs <= steps[0].record.time && read.toMs >= steps[1].record.time)
-    assert.deepEqual([steps[0].record.nonce, skipped, isCut], [failedNonce, 0, false])
+    assert.deepEqual([steps[0].record.nonce, skipped, isCut], [solution.nonce, 0, false])
     const titles = steps.map((step: { title: string }) => step.title)
     assert.deepEqual(titles, ['challenge-issued', 'verification-failed'])
     assert.deepEqual(steps[1].record.penalties, { webdriver: 0.6, solveTimeImpossible: 0.2 })
@@ -208,8 +198,8 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
       unknown,
       /^the log does not mention this visitor: with LOG_LEVEL info .* of visitors\. Read: \S+ /,
     )
-    const other = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
-    const line = await problem(other, log)
+    const others = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
+    const line = await problem(others, log)
     assert.ok(!line.includes('0'.repeat(32)) && !line.includes(token.slice(-43)))
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
     assert.match(

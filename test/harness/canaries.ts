@@ -6,13 +6,13 @@
 
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { childPids } from './processes.ts'
 
 const DIR = process.env.CANARY_DIR
 
-type SecretKind = 'master secret' | 'api key' | 'token' | 'redis password'
+export const SECRET_KINDS = ['master secret', 'api key', 'token', 'redis password'] as const
+export type SecretKind = (typeof SECRET_KINDS)[number]
 export type Outlet = 'output' | 'command line' | 'answer' | 'metrics' | 'error line'
-
-export const SECRET_KINDS: readonly SecretKind[] = ['master secret', 'api key', 'token', 'redis password']
 
 export interface NotedSecret {
   readonly kind: SecretKind
@@ -46,7 +46,7 @@ function flush(): void {
 
 if (DIR !== undefined) process.on('exit', flush)
 
-/** A shorter secret would be found in harmless text, so tests with a short password are not checked. */
+/** A shorter secret would be found in harmless text, so short passwords are not checked. */
 const SECRET_CHARACTERS_MIN = 12
 
 export function noteSecret(kind: SecretKind, text: string): void {
@@ -70,72 +70,11 @@ export function noteAnswer(url: string, status: number, body: string, headers: o
   noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
 }
 
-/** Records everything that one start of a service has printed. No test is a terminal, so a first start shows no key. */
-export function noteOutput(stdout: string, stderr: string): void {
-  noteText('output', stdout)
-  noteText('output', stderr)
-}
-
 /** Records the command lines of a process and its children, which `ps` shows to every user of the machine. */
 export function noteProcesses(pid: number): void {
   if (DIR === undefined) return
   try {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/)
-    for (const process of [String(pid), ...children]) {
-      if (process !== '') noteText('command line', readFileSync(`/proc/${process}/cmdline`, 'utf8'))
-    }
+    for (const one of [pid, ...childPids(pid)])
+      noteText('command line', readFileSync(`/proc/${one}/cmdline`, 'utf8'))
   } catch {} // it has ended
-}
-
-/** The secret part of an API key or a token: both end with 43 characters that are unique to them. */
-const TAIL = /[\w-]{43}$/
-const TAIL_CHARACTERS = 43
-const TAIL_RUN = /[\w-]{43,}/g
-
-interface Leak {
-  readonly kind: SecretKind
-  readonly outlet: Outlet
-  readonly offset: number
-}
-
-export function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]): Leak[] {
-  const tails = new Map<string, SecretKind>()
-  const others = new Map<string, SecretKind>()
-  for (const { kind, text } of secrets) {
-    const tail = kind === 'api key' || kind === 'token' ? TAIL.exec(text)?.[0] : undefined
-    if (tail === undefined) others.set(text, kind)
-    else tails.set(tail, kind)
-  }
-  return texts.flatMap(({ outlet, text }) => [
-    ...tailsIn(text, outlet, tails),
-    ...othersIn(text, outlet, others),
-  ])
-}
-
-/** Finds all tokens in one pass over the text, because there may be tens of thousands. */
-function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, SecretKind>): Leak[] {
-  const leaks: Leak[] = []
-  for (const { 0: run, index } of text.matchAll(TAIL_RUN)) {
-    for (let at = 0; at + TAIL_CHARACTERS <= run.length; at++) {
-      const kind = tails.get(run.slice(at, at + TAIL_CHARACTERS))
-      if (kind !== undefined) leaks.push({ kind, outlet, offset: index + at })
-    }
-  }
-  return leaks
-}
-
-function othersIn(text: string, outlet: Outlet, others: ReadonlyMap<string, SecretKind>): Leak[] {
-  const leaks: Leak[] = []
-  for (const [secret, kind] of others) {
-    for (const spelling of new Set([
-      secret,
-      JSON.stringify(secret).slice(1, -1),
-      encodeURIComponent(secret),
-    ])) {
-      for (let at = text.indexOf(spelling); at >= 0; at = text.indexOf(spelling, at + 1)) {
-        leaks.push({ kind, outlet, offset: at })
-      }
-    }
-  }
-  return leaks
 }

@@ -82,7 +82,8 @@ export function closeIdleConnections(idleMs = 0): void {
     if (nowMs - idleSinceMs.get(socket)! >= idleMs) socket.destroy()
 }
 
-function parse(text: string): unknown {
+/** undefined if it is no JSON. */
+export function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -98,8 +99,8 @@ export function freshAddress(): string {
   return `127.${1 + (nextAddress >> 16)}.${(nextAddress >> 8) & 0xff}.${nextAddress & 0xff}`
 }
 
-/** The answer; after a 503, when its Retry-After has passed. */
-export async function tried(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+/** The answer; if there is none, or a 503, only once its Retry-After has passed. */
+export async function answerOrWait(ask: () => Promise<Answer>): Promise<Answer | undefined> {
   const answer = await ask().catch(() => undefined)
   if (answer === undefined || answer.status === 503)
     await new Promise(resolve => setTimeout(resolve, 1000 * Number(answer?.headers['retry-after'] ?? 1)))

@@ -1,8 +1,8 @@
-/** The npm packages that one folder of tests needs, in the versions of its lock file. */
+/** The npm packages that one folder of tests or benches needs, in the versions of its lock file. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { isAlive } from './processes.ts'
@@ -14,7 +14,7 @@ export function installNpmPackages(folder: string): void {
 }
 
 /** Packs the package of a folder, which npm builds first, and unpacks it into another. */
-export function unpackNpmPackage(folder: string, target: string): void {
+function unpackNpmPackage(folder: string, target: string): void {
   alone(folder, () => {
     const args = ['pack', '--silent', '--pack-destination', target]
     const { status, stdout, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
@@ -24,6 +24,20 @@ export function unpackNpmPackage(folder: string, target: string): void {
     rmSync(archive)
   })
 }
+
+/** Gives a project a package of this tree, packed, and links to some of what `peers` has. @returns where the package is */
+export function installInto(folder: string, packed: string, peers: string, names: readonly string[]): string {
+  installNpmPackages(peers)
+  const { name } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
+  const target = join(folder, 'node_modules', name)
+  mkdirSync(target, { recursive: true })
+  unpackNpmPackage(packed, target)
+  for (const each of names) symlinkSync(join(peers, 'node_modules', each), join(folder, 'node_modules', each))
+  return target
+}
+
+/** Next.js in such a project: its bundler follows links only below this root. */
+export const TURBOPACK = "export default { turbopack: { root: '/' } }"
 
 /** Several test files share a folder and run at once; two commands of npm in it remove each other's files. */
 function alone(folder: string, work: () => void): void {
@@ -64,6 +78,7 @@ function install(folder: string): void {
   const isMissing = ([name, version]: [string, unknown]) =>
     packages[`node_modules/${name}`]?.version !== version
   if (!Object.entries(dependencies).some(isMissing)) return
+  process.stderr.write(`Installing packages into ${folder} ...\n`)
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
   const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
   assert.equal(status, 0, `npm ci in ${folder} failed: ${stderr}`)

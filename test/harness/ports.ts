@@ -53,21 +53,19 @@ export async function listenAnywhere(server: Server): Promise<number> {
   return port
 }
 
-function hold(port: number): Promise<boolean> {
+/** @returns what listens on the port from now on; undefined if something else does */
+function hold(port: number): Promise<Server | undefined> {
   return new Promise(resolve => {
-    const server = createServer(socket => socket.destroy())
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => resolve(true))
-    server.unref()
+    const server = createServer(socket => socket.destroy()).unref()
+    server.once('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => resolve(server))
   })
 }
 
-function isFree(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
+async function isFree(port: number): Promise<boolean> {
+  const held = await hold(port)
+  if (held !== undefined) await once(held.close(), 'close')
+  return held !== undefined
 }
 
 const ACCEPTS_WITHIN_MS = 60_000

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
+import { temporaryDir } from './temporary.ts'
 
 /** The address from which proxies call the service; no client of the tests uses it. */
 export const PROXY_ADDRESS = '127.0.0.2'
@@ -170,7 +170,7 @@ function commandOf(program: Program, config: string, dir: string): string[] {
 export class FrontProxy {
   readonly port: number
   readonly url: string
-  readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-proxy-'))
+  readonly #dir = temporaryDir('proxy')
   readonly #process: ChildProcess
   #output = ''
 
@@ -226,7 +226,6 @@ export class FrontProxy {
   async stop(): Promise<void> {
     leftovers.delete(this)
     if (!this.#hasEnded) await endProcess(this.#process)
-    rmSync(this.#dir, { recursive: true, force: true })
   }
 }
 

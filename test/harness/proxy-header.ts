@@ -1,7 +1,4 @@
-/** What proxies tell of a client: PROXY protocol headers of version 2, valid and invalid ones, and X-Forwarded-For. */
-
-import type { Address, AddressSet } from '../../src/addresses/address.ts'
-import { forwardedAddress } from '../../src/addresses/forwarded-for.ts'
+/** PROXY protocol headers of version 2, valid and invalid ones. */
 
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
@@ -13,8 +10,10 @@ export interface V2Options {
   readonly family?: number
   /** Dotted IPv4, or the 32 hexadecimal digits of IPv6. */
   readonly source?: string
+  /** Stands in place of an address block of `family` and `source`. */
   readonly addresses?: Buffer
   readonly extensions?: Buffer
+  /** What the header states in place of the true length. */
   readonly length?: number
 }
 
@@ -42,13 +41,8 @@ export function v2Header(options: V2Options = {}): Buffer {
 
 /** An extension with this total number of bytes. */
 export function extension(type: number, bytes: number): Buffer {
-  const extension = Buffer.alloc(bytes)
-  extension[0] = type
-  extension.writeUInt16BE(bytes - 3, 1)
-  return extension
-}
-
-/** The client's address, as an exchange determines it. @param peer address of the TCP connection, trusted or not */
-export function clientAddress(peer: Address, forwardedFor: string, trusted: AddressSet): Address {
-  return trusted.has(peer) ? (forwardedAddress(forwardedFor, trusted) ?? peer) : peer
+  const whole = Buffer.alloc(bytes)
+  whole[0] = type
+  whole.writeUInt16BE(bytes - 3, 1)
+  return whole
 }

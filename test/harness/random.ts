@@ -4,12 +4,10 @@ import { createHash } from 'node:crypto'
 import { randomHex, seededRandom } from './values.ts'
 
 export class Random {
-  readonly seed: number
   readonly #next: () => number
 
   /** @param seed 1 to 2^32-1 */
   constructor(seed: number) {
-    this.seed = seed
     this.#next = seededRandom(seed)
     // The first numbers of small seeds are small.
     for (let skipped = 0; skipped < 16; skipped++) this.#next()

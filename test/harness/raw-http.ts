@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { parse } from './http.ts'
 
 export interface RawAnswer {
   readonly status: number
@@ -126,13 +127,5 @@ function readAnswer(bytes: Buffer): { answer: RawAnswer; bytes: number } | undef
   return {
     answer: { status: Number(statusLine.split(' ')[1]), headers, body, json: parse(body) },
     bytes: length,
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

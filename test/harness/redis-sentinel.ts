@@ -1,13 +1,13 @@
 /** Real Sentinels on loopback: one primary, two replicas, and three Sentinels that watch them under the name `main`. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, leftovers } from './processes.ts'
 import { askOnce, RedisServer, type ServerOptions } from './redis.ts'
+import { temporaryDir } from './temporary.ts'
 
 interface SentinelOptions extends ServerOptions {
   readonly sentinelPassword?: string
@@ -22,7 +22,7 @@ export class RedisSentinels {
   /** redis+sentinel:// or rediss+sentinel://, without credentials. */
   readonly url: string
   readonly #options: SentinelOptions
-  readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-sentinel-'))
+  readonly #dir = temporaryDir('sentinel')
   #processes: ChildProcess[] = []
 
   private constructor(servers: readonly RedisServer[], ports: readonly number[], options: SentinelOptions) {
@@ -118,6 +118,5 @@ export class RedisSentinels {
     const ending = this.#processes.map(child => endProcess(child, 'SIGKILL'))
     this.#processes = []
     await Promise.all([...ending, ...this.servers.map(server => server.stop())])
-    rmSync(this.#dir, { recursive: true, force: true })
   }
 }

@@ -1,13 +1,12 @@
 /** Certificates for Redis servers of the tests, made by the openssl program: an authority, a server, a client. */
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { temporaryDir } from './temporary.ts'
 
-/** Stored in a directory of their own, which `remove` deletes. */
 export class Certificates {
-  readonly dir = mkdtempSync(join(tmpdir(), 'powgate-tls-'))
+  readonly dir = temporaryDir('tls')
   readonly ca = join(this.dir, 'ca.crt')
   readonly serverCert = join(this.dir, 'server.crt')
   readonly serverKey = join(this.dir, 'server.key')
@@ -71,10 +70,6 @@ export class Certificates {
         ? { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
         : {}),
     }
-  }
-
-  remove(): void {
-    rmSync(this.dir, { recursive: true, force: true })
   }
 }
 

@@ -1,15 +1,14 @@
 /** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/reference/redis.md. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { noteSecret } from './canaries.ts'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
 import type { Certificates } from './redis-tls.ts'
+import { temporaryDir } from './temporary.ts'
 
 const run = promisify(execFile)
 
@@ -30,7 +29,7 @@ export class RedisServer {
   readonly url: string
   readonly options: ServerOptions
   readonly #extraArgs: readonly string[]
-  readonly #dir: string
+  readonly #dir = temporaryDir('redis')
   #process: ChildProcess | undefined
 
   private constructor(port: number, extraArgs: readonly string[], options: ServerOptions) {
@@ -38,7 +37,6 @@ export class RedisServer {
     this.options = options
     this.url = `${options.tls === undefined ? 'redis' : 'rediss'}://127.0.0.1:${port}`
     this.#extraArgs = extraArgs
-    this.#dir = mkdtempSync(join(tmpdir(), 'powgate-redis-'))
   }
 
   static async start(extraArgs: readonly string[] = [], options: ServerOptions = {}): Promise<RedisServer> {
@@ -121,7 +119,6 @@ export class RedisServer {
   async stop(): Promise<void> {
     leftovers.delete(this)
     await this.kill()
-    rmSync(this.#dir, { recursive: true, force: true })
   }
 }
 

@@ -12,7 +12,7 @@ import type { Lifetimes } from '../../src/domain/nonce.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
-import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
+import { noteProcesses, noteSecret, noteText } from './canaries.ts'
 import { eventually, within } from './eventually.ts'
 import { call, closeIdleConnections, freshAddress } from './http.ts'
 import { freePort } from './ports.ts'
@@ -54,6 +54,10 @@ export interface TestSite {
   readonly siteKey: string
   readonly apiKey: string
 }
+
+/** Difficulties of sites whose challenges tests solve in no time; the second stays the same however busy a site gets. */
+export const EASY = { base: 16, min: 16, max: 28 }
+export const ALWAYS_EASY = { base: 16, min: 16, max: 16 }
 
 const REMOVED_MS = 20_000
 const START_MS = 60_000
@@ -147,7 +151,7 @@ export class TestService {
     let stderr = ''
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk))
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
-    child.once('close', () => noteOutput(stdout, stderr))
+    child.once('close', () => noteText('output', `${stdout}\n${stderr}`))
     const listening = new Promise<void>((resolve, reject) => {
       const take = (chunk: Buffer) => {
         const text = chunk.toString()

@@ -1,14 +1,17 @@
-/** Directories of test files. */
+/** Directories that go when the process ends. */
 
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+
+const dirs: string[] = []
+process.once('exit', () => {
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true })
+})
 
 export function temporaryDir(name: string): string {
-  const dir = mkdtempSync(join(tmpdir(), `powgate-${name}-`))
-  after(() => rmSync(dir, { recursive: true, force: true }))
-  return dir
+  dirs.push(mkdtempSync(join(tmpdir(), `powgate-${name}-`)))
+  return dirs.at(-1)!
 }
 
 const ROOT = new URL('../..', import.meta.url).pathname

@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { afterEach } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import type { WidgetManifest } from '../../src/http/assets.ts'
 import type { SiteOptions } from '../../src/sites/sites.ts'
 import {
   axeViolations,
@@ -20,7 +21,7 @@ import {
 import { PageServer, REPORT_PATH } from './browser-pages.ts'
 import { type Fault, type FaultyAnswer, FaultyProxy } from './browser-proxy.ts'
 import { eventually } from './eventually.ts'
-import { TestService, type TestSite } from './service.ts'
+import { EASY, TestService, type TestSite } from './service.ts'
 
 /** All but the browser. */
 export interface Surroundings {
@@ -83,7 +84,7 @@ export async function startSurroundings(
   options: SiteOptions = {},
 ): Promise<Surroundings> {
   const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...env })
-  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, ...options })
+  const site = await service.createSite({ difficulty: EASY, ...options })
   const [gateway, pages] = [await FaultyProxy.start(service.port), await PageServer.start()]
   pages.add('/listen.js', LISTENER)
   for (const [path, file] of [
@@ -142,6 +143,30 @@ export function addWidgetPage({ site, gateway, pages }: Surroundings, page: Widg
 export const scriptTag = (gateway: FaultyProxy, attributes = '') =>
   `<script src="${gateway.origin()}/widget.js" ${attributes}></script>`
 
+const DIST = new URL('../../dist/widget/', import.meta.url)
+const builtText = (fileName: string) => readFileSync(new URL(fileName, DIST), 'utf8')
+
+/** A file of the build: its text, and its path at the service, which has a hash. */
+export function builtFile(name: string): { readonly text: string; readonly path: string } {
+  const { files }: WidgetManifest = JSON.parse(builtText('manifest.json'))
+  const { fileName } = files.find(file => file.name === name)!
+  return { text: builtText(fileName), path: `/widget/${fileName}` }
+}
+
+/** The tag of a page that takes the script of this build alone. */
+export function pinnedTag(gateway: FaultyProxy, attributes = ''): string {
+  const { integrity }: WidgetManifest = JSON.parse(builtText('manifest.json'))
+  const src = gateway.origin() + builtFile('widget.js').path
+  return `<script src="${src}" integrity="${integrity}" crossorigin ${attributes}></script>`
+}
+
+/** From now on the service's file begins with `code`, as if somebody had taken the service over: the rest works. */
+export function alter(gateway: FaultyProxy, name: string, code: string): void {
+  const { path, text } = builtFile(name)
+  const answer = { status: 200, headers: { 'Content-Type': 'text/javascript' }, body: code + text }
+  gateway.fail({ path, times: 100, answer })
+}
+
 /**
  * An answer of /challenge whose search does not end during a test, with one thread (`threads="1"` or `solver="page"`): none of
  * its first 35 million counters has even 28 zero bits. A challenge of the service, however hard, may be solved soon by luck.
@@ -168,6 +193,15 @@ export async function visit(
 /** Waits until an element is in a state. */
 export async function untilState(page: Page, state: string, selector = 'pow-gate'): Promise<void> {
   await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: 60_000 })
+}
+
+/** What was opened, once the page's element is in a state. */
+export async function inState<Opened extends { readonly page: Page }>(
+  state: 'verified' | 'failed',
+  opened: Promise<Opened>,
+): Promise<Opened> {
+  await untilState((await opened).page, state)
+  return opened
 }
 
 /** On the element's own button. */

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, type TestContext, test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OverloadGate } from '../../src/http/gate.ts'
@@ -42,11 +42,7 @@ const REQUESTS = [
 const withHost = (request: string, extra = ''): string =>
   request.replace('\r\n', `\r\nHost: powgate\r\n${extra}`)
 
-let service: TestService
-before(async () => {
-  service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
-})
-after(() => service.stop())
+const service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
 
 async function refusingServer(t: TestContext, trusted?: string[]) {
   const server = await startRefusingServer(trusted)

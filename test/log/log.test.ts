@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { after, before, test } from 'node:test'
+import { after, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
@@ -30,16 +30,9 @@ const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
 /** What must not come out: of keys and tokens the end is enough to know them. */
 const SECRETS = [PASSWORD, MASTER_SECRET, API_KEY.slice(12), TOKEN.slice(-43)]
 
-let redis: RedisServer
-let client: Redis
-before(async () => {
-  redis = await RedisServer.start(['--requirepass', PASSWORD])
-  client = new Redis({ port: redis.port, host: '127.0.0.1', password: PASSWORD, maxRetriesPerRequest: 0 })
-})
-after(async () => {
-  client.disconnect()
-  await redis.stop()
-})
+const redis = await RedisServer.start(['--requirepass', PASSWORD])
+const client = new Redis({ ...redis.clientOptions, password: PASSWORD, maxRetriesPerRequest: 0 })
+after(() => client.disconnect())
 
 /** The lines that are written while `write` runs. */
 function linesOf(level: string, write: (log: ReturnType<typeof createLogger>) => void): string[] {

@@ -1,9 +1,8 @@
 /** The admin port: accepted and refused hosts and methods, and how much of its time one client can take. */
 
 import assert from 'node:assert/strict'
-import type { Server } from 'node:http'
 import { connect } from 'node:net'
-import { after, before, describe, type TestContext, test } from 'node:test'
+import { after, describe, type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { isLoopback } from '../../src/addresses/address.ts'
 import { type AdminRoute, isLocalName, startAdminServer } from '../../src/admin/admin-server.ts'
@@ -47,10 +46,7 @@ const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], hosts?: 
 async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[], hosts?: readonly string[]]) {
   const port = await freePort()
   const server = (await serve(port, paths, hosts))!
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  t.after(() => server.close().closeAllConnections())
   const connected = (count: number) =>
     Array.from({ length: count }, () => {
       const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -62,21 +58,12 @@ async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[],
   return { statusOf, connected }
 }
 
+const port = await freePort()
+const url = `http://127.0.0.1:${port}`
+const server = (await serve(port, routes))!
+after(() => server.close().closeAllConnections())
+
 describe('the admin port', { concurrency: true }, () => {
-  let port: number
-  let url: string
-  let server: Server
-
-  before(async () => {
-    port = await freePort()
-    url = `http://127.0.0.1:${port}`
-    server = (await serve(port, routes))!
-  })
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-
   test('answers GET and HEAD with headers that keep it out of caches and from being guessed at', async () => {
     for (const path of ['/healthz', '/readyz', '/echo?a=b%20c', '/nothing', '/broken']) {
       const got = await call(`${url}${path}`)

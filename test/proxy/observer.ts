@@ -4,19 +4,19 @@ import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { CONSTANT_DIFFICULTY, claimsOf, keyring } from '../contract/support.ts'
+import { claimsOf, keyring } from '../contract/support.ts'
 import { Client, solutionOf, solve } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
-import { lifetimesOf, type TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, lifetimesOf, type TestSite } from '../harness/service.ts'
 
 /** A request for a challenge, in bytes. */
 export function challengeRequest(siteKey: string, lines: readonly string[] = []): string {
   return ['GET /challenge HTTP/1.1', 'Host: powgate', `X-Site-Key: ${siteKey}`, ...lines, '', ''].join('\r\n')
 }
 
-/** For a challenge of a site with `CONSTANT_DIFFICULTY`. */
+/** For a challenge of a site with `ALWAYS_EASY`. */
 export function solutionFor(nonce: string): Solution {
-  return solutionOf(nonce, solve(nonce, CONSTANT_DIFFICULTY.base))
+  return solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
 }
 
 /** Checks, without a request, whom a challenge was given to. */

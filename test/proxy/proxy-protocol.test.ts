@@ -1,15 +1,14 @@
 /** PROXY protocol headers over real sockets: which client address results, and that clients cannot forge one. */
 
 import assert from 'node:assert/strict'
-import { after, describe, test } from 'node:test'
-import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
+import { describe, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { connectionsOf, workerPids } from '../harness/processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
-import { TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES } from './observer.ts'
 
 const ENV = {
@@ -26,7 +25,7 @@ const FORGED = v2Header({ source: '198.51.100.66' })
 /** A service, and requests to it, of which each answer tells whom it is for. */
 async function startStage(protocol: 'on' | 'off') {
   const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: protocol })
-  const site = await service.createSite({ difficulty: CONSTANT_DIFFICULTY })
+  const site = await service.createSite({ difficulty: ALWAYS_EASY })
   await service.untilReady(service.url, site)
   const observer = await NonceObserver.create(service.url, site)
   return {
@@ -43,10 +42,6 @@ async function startStage(protocol: 'on' | 'off') {
 
 const on = await startStage('on')
 const off = await startStage('off')
-after(async () => {
-  await on.service.stop()
-  await off.service.stop()
-})
 
 function byByte(bytes: Buffer): Buffer[] {
   return Array.from(bytes, byte => Buffer.from([byte]))

@@ -5,13 +5,12 @@
  */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
+import { before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor } from './observer.ts'
 
@@ -114,7 +113,7 @@ const ENV = {
   POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
 }
 
-const createSite = (service: TestService) => service.createSite({ difficulty: CONSTANT_DIFFICULTY })
+const createSite = (service: TestService) => service.createSite({ difficulty: ALWAYS_EASY })
 
 async function assertRefused(port: number, from: string, request: string): Promise<void> {
   const connection = await RawConnection.open(port, from)
@@ -123,16 +122,11 @@ async function assertRefused(port: number, from: string, request: string): Promi
   connection.close()
 }
 
-describe('spoofing', { concurrency: 8 }, () => {
-  let service: TestService
-  let client: Client
-  before(async () => {
-    service = await TestService.start('embedded', ENV)
-    client = new Client(service.url)
-    await service.untilReady(service.url, await createSite(service))
-  })
-  after(() => service.stop())
+const service = await TestService.start('embedded', ENV)
+const client = new Client(service.url)
+await service.untilReady(service.url, await createSite(service))
 
+describe('spoofing', { concurrency: 8 }, () => {
   for (const spoof of SPOOFS) {
     test(`an untrusted peer stays who it is: ${spoof.about}`, () => staysItself(spoof))
     test(`a trusted proxy's client is ${spoof.client}: ${spoof.about}`, () => isClient(spoof))
@@ -204,10 +198,6 @@ function through(kind: ProxyKind): void {
     site = await createSite(service)
     await service.untilReady(proxy.url, site)
     observer = await NonceObserver.create(proxy.url, site)
-  })
-  after(async () => {
-    await proxy?.stop()
-    await service?.stop()
   })
 
   for (const { about, lines, client } of SPOOFS) {

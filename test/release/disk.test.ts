@@ -12,7 +12,7 @@ import { test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { IS_ROOT } from '../setup.ts'
 
 const RECOVERY_MS = 15_000
@@ -22,7 +22,7 @@ async function stageOn(dataDir: string) {
   // Minutes later the token must still be refused as used, not as expired.
   const lasting = { ...UNLIMITED_REDEMPTIONS, POWGATE_TOKEN_SECONDS: '3600' }
   const service = await TestService.start('embedded', { ...lasting, POWGATE_DATA_DIR: dataDir })
-  const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const { siteKey, apiKey } = await service.createSite({ difficulty: ALWAYS_EASY })
   const client = new Client(service.url)
   const newToken = () => client.token(siteKey, { from: freshAddress() })
   const redeem = (token: string) => client.verifyToken(apiKey, { token })

@@ -8,11 +8,11 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client, solutionOf, solve } from '../harness/client.ts'
-import { freshAddress, tried } from '../harness/http.ts'
+import { answerOrWait, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { EASY, TestService, type TestSite } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const PAGE = new URL('../../docs/howto/growing.md', import.meta.url).pathname
@@ -83,7 +83,7 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   const [first, second] = hosts as [Host, Host]
   await first.service.boot()
   const site = await first.service.createSite({
-    difficulty: { base: 16, min: 16, max: 28 },
+    difficulty: EASY,
     limits: { redeem: 10_000 },
   })
   const balancer = await startBalancer(hosts.map(({ service }) => service.port))
@@ -145,25 +145,25 @@ async function visit(url: string, site: TestSite, timesBefore: number): Promise<
   const giveUpMs = performance.now() + GIVE_UP_MS
   let last = 'no answer'
   while (performance.now() < giveUpMs) {
-    const challenge = await tried(() => client.challenge(siteKey, { from }))
+    const challenge = await answerOrWait(() => client.challenge(siteKey, { from }))
     if (challenge?.status !== 200) continue
     const { nonce, difficulty } = challenge.json
     const body = solutionOf(nonce, solve(nonce, difficulty))
     const isWaiting = Math.random() < 0.5 // half of them solve before the move and submit after it
     if (isWaiting) await sleep(Math.random() * 4000)
-    const verified = await tried(() => client.verify(siteKey, body, { from }))
+    const verified = await answerOrWait(() => client.verify(siteKey, body, { from }))
     if (verified?.status === 503 || verified?.json?.code === 'invalid-nonce') continue
     if (verified?.status !== 200) return `/verify: ${verified?.text ?? 'no answer'}`
     await sleep(Math.random() * FORM_MS_MAX)
     const { token } = verified.json
     for (const endMs = performance.now() + GIVE_UP_MS; performance.now() < endMs; ) {
-      const redeemed = await tried(() => client.verifyToken(apiKey, { token, idempotencyKey: nonce }))
+      const redeemed = await answerOrWait(() => client.verifyToken(apiKey, { token, idempotencyKey: nonce }))
       last = redeemed?.text ?? last
       if (redeemed?.status === 503 || redeemed === undefined) continue
       const isForgotten = redeemed.json.code === 'token-forgotten' && timesBefore < MOVES
       if (isForgotten) return visit(url, site, timesBefore + 1)
       if (redeemed.status !== 200) return `/verify-token: ${redeemed.text}`
-      const again = await tried(() => client.verifyToken(apiKey, { token, idempotencyKey: 'other' }))
+      const again = await answerOrWait(() => client.verifyToken(apiKey, { token, idempotencyKey: 'other' }))
       return again?.json?.success === true ? `redeemed twice: ${token}` : timesBefore
     }
   }

@@ -3,21 +3,19 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const folder = temporaryDir('node-24')
 const packageName = `node-linux-${process.arch}`
 const nodeOf = (line: number) => join(folder, String(line), 'node_modules', packageName, 'bin/node')
 
-before(() => {
-  for (const line of [24, 26]) {
-    const prefix = join(folder, String(line))
-    const args = ['install', '--no-save', '--silent', '--prefix', prefix, `${packageName}@${line}`]
-    const { status, stderr } = spawnSync('npm', args, { encoding: 'utf8' })
-    assert.equal(status, 0, `npm cannot install ${packageName}@${line}: ${stderr}`)
-  }
-})
+for (const line of [24, 26]) {
+  const prefix = join(folder, String(line))
+  const args = ['install', '--no-save', '--silent', '--prefix', prefix, `${packageName}@${line}`]
+  const { status, stderr } = spawnSync('npm', args, { encoding: 'utf8' })
+  assert.equal(status, 0, `npm cannot install ${packageName}@${line}: ${stderr}`)
+}
 
 const REFUSALS: Readonly<Record<number, RegExp>> = {
   // Which of the two the C library here decides.

@@ -5,14 +5,14 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -46,6 +46,7 @@ async function serve(
     env: environment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
   let text = ''
   await new Promise<void>((resolve, reject) => {
     const take = (chunk: Buffer) => {
@@ -60,174 +61,151 @@ async function serve(
 }
 
 async function end({ child }: Started): Promise<number | null> {
-  const gone = once(child, 'exit')
-  child.kill('SIGTERM')
-  const [code] = await gone
-  return code
+  await endProcess(child)
+  return child.exitCode
 }
 
-describe('packed and installed as a global command', () => {
-  let warnings = ''
-  let archive = ''
-  const unpack = () => run('tar', ['xzf', archive, '-C', installed, '--strip-components=1'])
+for (const made of [elsewhere, installed]) mkdirSync(made)
+// Built already, by the test command: packing would build anew below the feet of other tests.
+const clone = join(dir, 'clone')
+for (const name of ['dist', 'docs', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
+  cpSync(join(ROOT, name), join(clone, name), { recursive: true })
+await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: clone })
+const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', dir], {
+  cwd: clone,
+})
+const [{ filename, files }] = JSON.parse(stdout)
+const paths = (files as { path: string }[]).map(({ path }) => path)
+const archive = join(dir, filename)
+const unpack = () => run('tar', ['xzf', archive, '-C', installed, '--strip-components=1'])
+await unpack()
+const quiet = ['--no-audit', '--no-fund']
+const { stderr: warnings } = await run('npm', ['ci', '--omit=dev', ...quiet], { cwd: installed })
+const linking = { ...process.env, npm_config_prefix: join(dir, 'prefix') }
+await run('npm', ['link', ...quiet], { cwd: installed, env: linking })
 
-  before(async () => {
-    for (const made of [elsewhere, installed]) mkdirSync(made)
-    // Built already, by the test command: packing would build anew below the feet of other tests.
-    const clone = join(dir, 'clone')
-    for (const name of ['dist', 'docs', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
-      cpSync(join(ROOT, name), join(clone, name), { recursive: true })
-    await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: clone })
-    const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', dir], {
-      cwd: clone,
-    })
-    const [{ filename, files }] = JSON.parse(stdout)
-    const paths = (files as { path: string }[]).map(({ path }) => path)
-    writeFileSync(join(dir, 'paths.json'), JSON.stringify(paths))
-    archive = join(dir, filename)
-    await unpack()
-    const quiet = ['--no-audit', '--no-fund']
-    ;({ stderr: warnings } = await run('npm', ['ci', '--omit=dev', ...quiet], { cwd: installed }))
-    const env = { ...process.env, npm_config_prefix: join(dir, 'prefix') }
-    await run('npm', ['link', ...quiet], { cwd: installed, env })
-  })
+test('the package installs the versions of the lock file, with binaries for this Node.js', () => {
+  assert.doesNotMatch(warnings, /EBADENGINE/)
+  type Package = { version: string; dev?: true; optional?: true }
+  const packagesOf = (path: string): [path: string, Package][] =>
+    Object.entries(JSON.parse(readFileSync(path, 'utf8')).packages)
+  const namesOf = (packages: [string, Package][]) =>
+    packages.map(([path, { version }]) => `${path} ${version}`)
+  const found = packagesOf(join(installed, 'node_modules/.package-lock.json'))
+  const isFound = (path: string) => found.some(([name]) => name === path)
+  const pinned = packagesOf(join(ROOT, 'package-lock.json')).filter(
+    ([path, { dev, optional }]) => path !== '' && !dev && (!optional || isFound(path)),
+  )
+  assert.deepEqual(namesOf(found).sort(), namesOf(pinned).sort())
+})
 
-  test('the package installs the versions of the lock file, with binaries for this Node.js', () => {
-    assert.doesNotMatch(warnings, /EBADENGINE/)
-    type Package = { version: string; dev?: true; optional?: true }
-    const packagesOf = (path: string): [path: string, Package][] =>
-      Object.entries(JSON.parse(readFileSync(path, 'utf8')).packages)
-    const namesOf = (packages: [string, Package][]) =>
-      packages.map(([path, { version }]) => `${path} ${version}`)
-    const found = packagesOf(join(installed, 'node_modules/.package-lock.json'))
-    const isFound = (path: string) => found.some(([name]) => name === path)
-    const pinned = packagesOf(join(ROOT, 'package-lock.json')).filter(
-      ([path, { dev, optional }]) => path !== '' && !dev && (!optional || isFound(path)),
-    )
-    assert.deepEqual(namesOf(found).sort(), namesOf(pinned).sort())
-  })
+test('the package holds the build, and nothing of tests, benches or sources', () => {
+  for (const needed of words(
+    'dist/main.js dist/cli/main.js dist/typebox.js dist/typebox.license',
+    'dist/store/redis/lua/batch.lua npm-shrinkwrap.json README.md docs/reference/http-api.md LICENSE dist/THIRD_PARTY_NOTICES',
+  ))
+    assert.ok(paths.includes(needed), needed)
+  const strange = paths.filter(
+    path => !/^(dist\/|docs\/|[A-Z]+\.md$|LICENSE$|package\.json$|npm-shrinkwrap\.json$)/.test(path),
+  )
+  assert.deepEqual(strange, [])
+})
 
-  test('the command runs after an upgrade that was unpacked over it', async () => {
-    await unpack()
-    const { stdout } = await run(program, ['--version'], { cwd: elsewhere, env: environment({}) })
-    assert.match(stdout, /\d+\.\d+\.\d+/)
-  })
-
-  test('the package holds the build, and nothing of tests, benches or sources', () => {
-    const paths: string[] = JSON.parse(readFileSync(join(dir, 'paths.json'), 'utf8'))
-    for (const needed of words(
-      'dist/main.js dist/cli/main.js dist/typebox.js dist/typebox.license',
-      'dist/store/redis/lua/batch.lua npm-shrinkwrap.json README.md docs/reference/http-api.md LICENSE dist/THIRD_PARTY_NOTICES',
-    ))
-      assert.ok(paths.includes(needed), needed)
-    const strange = paths.filter(
-      path => !/^(dist\/|docs\/|[A-Z]+\.md$|LICENSE$|package\.json$|npm-shrinkwrap\.json$)/.test(path),
-    )
-    assert.deepEqual(strange, [])
-  })
-
-  test('notices and bill of materials name all packages that are shipped', async () => {
-    const notices = readFileSync(join(installed, 'dist/THIRD_PARTY_NOTICES'), 'utf8')
-    const { stdout } = await run(
-      'npm',
-      ['sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'],
-      { cwd: installed },
-    )
-    const { components } = JSON.parse(stdout) as { components: { name: string; version: string }[] }
-    assert.ok(components.length > 20, stdout)
-    // Packages for other platforms are not here, and have the notice of those for this one.
-    const isHere = ({ name }: { name: string }) => existsSync(join(installed, 'node_modules', name))
-    for (const { name, version } of components.filter(isHere))
-      assert.ok(notices.includes(`\n${name} ${version}\n`), `${name} ${version} has no notice`)
-    for (const name of ['typebox', 'uWebSockets.js'])
-      assert.ok(
-        components.some(component => component.name === name),
-        name,
-      )
-    for (const inside of ['BoringSSL', 'lsquic', 'xxHash', 'µWebSockets.js™', 'Apache License\n'])
-      assert.ok(notices.includes(inside), inside)
-  })
-
-  test('powgate --version and --help work from any directory', async () => {
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    const options = { cwd: elsewhere, env: environment({}) }
+test('notices and bill of materials name all packages that are shipped', async () => {
+  const notices = readFileSync(join(installed, 'dist/THIRD_PARTY_NOTICES'), 'utf8')
+  const { stdout } = await run(
+    'npm',
+    ['sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'],
+    { cwd: installed },
+  )
+  const { components } = JSON.parse(stdout) as { components: { name: string; version: string }[] }
+  assert.ok(components.length > 20, stdout)
+  // Packages for other platforms are not here, and have the notice of those for this one.
+  const isHere = ({ name }: { name: string }) => existsSync(join(installed, 'node_modules', name))
+  for (const { name, version } of components.filter(isHere))
+    assert.ok(notices.includes(`\n${name} ${version}\n`), `${name} ${version} has no notice`)
+  for (const name of ['typebox', 'uWebSockets.js'])
     assert.ok(
-      (await run(program, ['--version'], options)).stdout.startsWith(`powgate ${version}\nHTTP server: `),
+      components.some(component => component.name === name),
+      name,
     )
-    const { stdout } = await run(program, ['--help'], options)
-    assert.match(stdout, /^Usage: powgate COMMAND/m)
-    for (const word of ['serve', 'check', 'site create'])
-      assert.match(stdout, new RegExp(`^ {2}${word}`, 'm'))
-  })
+  for (const inside of ['BoringSSL', 'lsquic', 'xxHash', 'µWebSockets.js™', 'Apache License\n'])
+    assert.ok(notices.includes(inside), inside)
+})
 
-  test('serve, check and site create work with each other; SIGTERM ends it with 0', async () => {
-    const port = String(await freePort())
-    const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
-    const service = await serve(program, ['serve'], env)
-    try {
-      const options = { cwd: elsewhere, env: environment(env) }
-      const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
-      const { siteKey, apiKey } = JSON.parse(stdout)
-      const check = await run(program, ['check'], options)
-      assert.match(check.stdout, /^ {2}scripts +run: /m)
-      const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
-      assert.equal(answer.status, 200, answer.text)
-      const url = `http://127.0.0.1:${port}`
-      const trial = await run(
-        program,
-        ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
-        options,
-      )
-      assert.equal(JSON.parse(trial.stdout).success ?? true, true)
-      const widget = await call(`${url}/widget.js`)
-      assert.equal(widget.status, 200)
-      assert.equal(await end(service), 0)
-    } finally {
-      service.child.kill('SIGKILL')
-    }
-    assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
-  })
+test('powgate --version and --help work from any directory, also after an upgrade that was unpacked over it', async () => {
+  await unpack()
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const options = { cwd: elsewhere, env: environment({}) }
+  assert.ok(
+    (await run(program, ['--version'], options)).stdout.startsWith(`powgate ${version}\nHTTP server: `),
+  )
+  const { stdout } = await run(program, ['--help'], options)
+  assert.match(stdout, /^Usage: powgate COMMAND/m)
+  for (const word of ['serve', 'check', 'site create']) assert.match(stdout, new RegExp(`^ {2}${word}`, 'm'))
+})
 
-  test('metrics name the HTTP server that workers have loaded, until a roll another one; check says what cannot be loaded', async () => {
-    const [port, adminPort] = [String(await freePort()), String(await freePort())]
-    const env = { PORT: port, POWGATE_ADMIN_PORT: adminPort, POWGATE_DATA_DIR: join(dir, 'other') }
-    const binary = join(
-      installed,
-      `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
-    )
-    const tested = readFileSync(binary)
-    const service = await serve(program, ['serve'], env)
-    const isKnown = async () =>
-      /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(
-        (await call(`http://127.0.0.1:${adminPort}/metrics`)).text,
-      )?.[1]
-    try {
-      rmSync(binary) // or the mapped file itself would change
-      const { stderr } = await run(program, ['check'], { env: environment(env) }).catch(error => error)
-      assert.match(stderr, /^the HTTP server cannot be loaded; run npm ci to restore it: /m)
-      writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')]))
-      assert.equal(await isKnown(), 'true')
-      service.child.kill('SIGHUP')
-      await eventually(60_000, 'all workers are new', async () =>
-        /all workers are new/.test(service.output()),
-      )
-      assert.equal(await isKnown(), 'false')
-      assert.match(service.output(), /none that powgate knows/)
-      assert.equal(await end(service), 0)
-    } finally {
-      service.child.kill('SIGKILL')
-      writeFileSync(binary, tested)
-    }
-  })
+test('serve, check and site create work with each other; SIGTERM ends it with 0', async () => {
+  const port = String(await freePort())
+  const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
+  const service = await serve(program, ['serve'], env)
+  const options = { cwd: elsewhere, env: environment(env) }
+  const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
+  const { siteKey, apiKey } = JSON.parse(stdout)
+  const check = await run(program, ['check'], options)
+  assert.match(check.stdout, /^ {2}scripts +run: /m)
+  const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
+  assert.equal(answer.status, 200, answer.text)
+  const url = `http://127.0.0.1:${port}`
+  const trial = await run(
+    program,
+    ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
+    options,
+  )
+  assert.equal(JSON.parse(trial.stdout).redemption.answer.success, true)
+  const widget = await call(`${url}/widget.js`)
+  assert.equal(widget.status, 200)
+  assert.equal(await end(service), 0)
+  assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
+})
 
-  test('on a read-only file system, as nobody: only the data directory is written to', async () => {
-    const port = String(await freePort())
-    const dataDir = join(dir, 'only-this')
-    mkdirSync(dataDir)
-    const isRoot = process.getuid?.() === 0
-    if (isRoot) chownSync(dataDir, NOBODY, NOBODY)
-    // Everything below is in a mount namespace of its own, which ends with the process.
-    const script = `set -e
+test('metrics name the HTTP server that workers have loaded, until a roll another one; check says what cannot be loaded', async () => {
+  const [port, adminPort] = [String(await freePort()), String(await freePort())]
+  const env = { PORT: port, POWGATE_ADMIN_PORT: adminPort, POWGATE_DATA_DIR: join(dir, 'other') }
+  const binary = join(
+    installed,
+    `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
+  )
+  const tested = readFileSync(binary)
+  const service = await serve(program, ['serve'], env)
+  const isKnown = async () =>
+    /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(
+      (await call(`http://127.0.0.1:${adminPort}/metrics`)).text,
+    )?.[1]
+  try {
+    rmSync(binary) // or the mapped file itself would change
+    const { stderr } = await run(program, ['check'], { env: environment(env) }).catch(error => error)
+    assert.match(stderr, /^the HTTP server cannot be loaded; run npm ci to restore it: /m)
+    writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')]))
+    assert.equal(await isKnown(), 'true')
+    service.child.kill('SIGHUP')
+    await eventually(60_000, 'all workers are new', async () => /all workers are new/.test(service.output()))
+    assert.equal(await isKnown(), 'false')
+    assert.match(service.output(), /none that powgate knows/)
+    assert.equal(await end(service), 0)
+  } finally {
+    writeFileSync(binary, tested)
+  }
+})
+
+test('on a read-only file system, as nobody: only the data directory is written to', async () => {
+  const port = String(await freePort())
+  const dataDir = join(dir, 'only-this')
+  mkdirSync(dataDir)
+  const isRoot = process.getuid?.() === 0
+  if (isRoot) chownSync(dataDir, NOBODY, NOBODY)
+  // Everything below is in a mount namespace of its own, which ends with the process.
+  const script = `set -e
       mount --make-rprivate /
       mount --bind '${dir}' '${dir}'
       mount --bind '${dataDir}' '${dataDir}'
@@ -236,21 +214,16 @@ describe('packed and installed as a global command', () => {
       mount -o remount,bind,rw '${dataDir}'
       if touch '${dir}/written' 2>/dev/null; then echo 'the file system can be written to'; exit 9; fi
       exec ${isRoot ? `setpriv --reuid ${NOBODY} --regid ${NOBODY} --clear-groups` : ''} '${program}' serve`
-    // The directory that mkdtemp made is its owner's alone.
-    await run('chmod', ['-R', 'a+rX', dir])
-    const unshare = isRoot ? ['-m'] : ['-rm']
-    const service = await serve('unshare', [...unshare, 'bash', '-c', script], {
-      PORT: port,
-      POWGATE_DATA_DIR: dataDir,
-    })
-    try {
-      const answer = await call(`http://127.0.0.1:${port}/challenge`)
-      assert.equal(answer.json.code, 'site-key-missing')
-      assert.match(service.output(), /First start: a demo site was created/)
-      assert.ok(existsSync(join(dataDir, 'secret')))
-      assert.equal(await end(service), 0)
-    } finally {
-      service.child.kill('SIGKILL')
-    }
+  // The directory that mkdtemp made is its owner's alone.
+  await run('chmod', ['-R', 'a+rX', dir])
+  const unshare = isRoot ? ['-m'] : ['-rm']
+  const service = await serve('unshare', [...unshare, 'bash', '-c', script], {
+    PORT: port,
+    POWGATE_DATA_DIR: dataDir,
   })
+  const answer = await call(`http://127.0.0.1:${port}/challenge`)
+  assert.equal(answer.json.code, 'site-key-missing')
+  assert.match(service.output(), /First start: a demo site was created/)
+  assert.ok(existsSync(join(dataDir, 'secret')))
+  assert.equal(await end(service), 0)
 })

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { parse } from 'yaml'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -18,10 +18,8 @@ const run = (program: string, ...args: string[]) => spawnSync(program, args, { c
 const release = (...args: string[]) => run('scripts/release.sh', ...args)
 const write = (path: string, text: string) => writeFileSync(join(clone, path), text)
 
-before(() => {
-  assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
-  write('scripts/release.sh', read('scripts/release.sh'))
-})
+assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
+write('scripts/release.sh', read('scripts/release.sh'))
 
 /** Puts a version and the project's owner into all manifests, and commits that. */
 function prepare(version: string, owner: string): void {

@@ -6,37 +6,26 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
-import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 /** The tag of the last release; until there is one, the last commit before tokens could carry an action. */
 const BEFORE = 'd98becb'
 
-let services: { old: TestService; new: TestService }
-let site: TestSite
-let clients: { old: Client; new: Client }
-
-before(async () => {
-  const dir = temporaryDir('version-before')
-  execFileSync('sh', ['-c', `git archive ${BEFORE} | tar -xf - -C "$1"`, 'sh', dir], { cwd: ROOT })
-  execFileSync('npm', ['ci', '--silent', '--no-audit', '--no-fund'], { cwd: dir }) // it needs other packages
-  for (const script of ['build:typebox', 'build:service', 'build:dashboard', 'build:widget'])
-    execFileSync('npm', ['run', '-s', script], { cwd: dir })
-  const next = await TestService.start('redis', UNLIMITED)
-  const onTheSame = { ...UNLIMITED, REDIS_URL: next.redis!.url }
-  const old = await TestService.start('embedded', onTheSame, join(dir, 'dist/main.js'))
-  services = { old, new: next }
-  site = await next.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  clients = { old: new Client(old.url), new: new Client(next.url) }
-})
-after(async () => {
-  await services.old.stop()
-  await services.new.stop()
-})
+const dir = temporaryDir('version-before')
+execFileSync('sh', ['-c', `git archive ${BEFORE} | tar -xf - -C "$1"`, 'sh', dir], { cwd: ROOT })
+execFileSync('npm', ['ci', '--silent', '--no-audit', '--no-fund'], { cwd: dir }) // it needs other packages
+for (const script of ['build:typebox', 'build:service', 'build:dashboard', 'build:widget'])
+  execFileSync('npm', ['run', '-s', script], { cwd: dir })
+const next = await TestService.start('redis', UNLIMITED)
+const onTheSame = { ...UNLIMITED, REDIS_URL: next.redis!.url }
+const old = await TestService.start('embedded', onTheSame, join(dir, 'dist/main.js'))
+const site = await next.createSite({ difficulty: EASY })
+const clients = { old: new Client(old.url), new: new Client(next.url) }
 
 for (const [first, second] of [
   ['old', 'new'],

@@ -7,7 +7,7 @@ import { openBrowser, openPage, type Visit, type VisitOptions } from '../harness
 import { Client } from '../harness/client.ts'
 import { type Answer, call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { EASY, TestService, UNLIMITED } from '../harness/service.ts'
 import { PASSWORD, WordPress } from '../harness/wordpress.ts'
 
 /** A contact form of a theme's own, no mail, and an optimiser that defers all scripts. */
@@ -30,30 +30,19 @@ const USED = 'The check that you are a person is no longer valid'
 const AWAY = 'Please send the form again in a few minutes'
 const SETUP = 'This form is not set up correctly'
 
-let service: TestService
-let site: TestSite
+const service = await TestService.start('embedded', UNLIMITED)
 const wordpress = new WordPress()
-let contactPage: string
-
-before(async () => {
-  service = await TestService.start('embedded', UNLIMITED)
-  await wordpress.start(OWN_PLUGIN)
-  site = await service.createSite({
-    origins: [wordpress.url],
-    difficulty: { base: 16, min: 16, max: 28 },
-  })
-  const content =
-    '<form method="post"><textarea name="contact_message"></textarea>[powgate]<button>Send</button></form>'
-  contactPage = wordpress.php(`
-    kses_remove_filters();
-    foreach (array('users_can_register' => 1, 'comment_previously_approved' => 0, 'require_name_email' => 0) as $name => $value) {
-      update_option($name, $value);
-    }
-    $page = array('post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'Contact');
-    return '/?page_id=' . wp_insert_post($page + array('post_content' => '<!-- wp:html -->${content}<!-- /wp:html -->'));`)
-  configure()
-})
-after(() => service?.stop())
+await wordpress.start(OWN_PLUGIN)
+const site = await service.createSite({ origins: [wordpress.url], difficulty: EASY })
+const CONTENT =
+  '<form method="post"><textarea name="contact_message"></textarea>[powgate]<button>Send</button></form>'
+const contactPage: string = wordpress.php(`
+  kses_remove_filters();
+  foreach (array('users_can_register' => 1, 'comment_previously_approved' => 0, 'require_name_email' => 0) as $name => $value) {
+    update_option($name, $value);
+  }
+  $page = array('post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'Contact');
+  return '/?page_id=' . wp_insert_post($page + array('post_content' => '<!-- wp:html -->${CONTENT}<!-- /wp:html -->'));`)
 
 /** The boxes that are ticked. */
 const ON = ['comments', 'login', 'register', 'lostpassword']
@@ -74,6 +63,7 @@ function configure(changes: Readonly<Record<string, unknown>> = {}): void {
     update_option('powgate', json_decode('${JSON.stringify(settings)}', true));
     update_option('powgate_api_key', '${api_key}', false);`)
 }
+configure()
 
 const visit = async (path: string, options: VisitOptions = {}): Promise<Visit> =>
   openPage(await openBrowser(), wordpress.url + path, options)

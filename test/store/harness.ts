@@ -1,8 +1,5 @@
 /** A store under test with a clock that the test sets, and its operations as promises. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
@@ -20,6 +17,7 @@ import type {
 } from '../../src/store/store.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { RedisServer } from '../harness/redis.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
@@ -85,7 +83,7 @@ export async function openTwice(
 
 /** A store process' server in this process, and two clients of it. */
 export async function openEmbeddedTwice(): Promise<TestStore & { readonly server: StoreServer }> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+  const dataDir = temporaryDir('embedded')
   let shared = { now: 0 }
   const now = () => shared.now
   const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
@@ -94,10 +92,7 @@ export async function openEmbeddedTwice(): Promise<TestStore & { readonly server
       shared = clock
       return openEmbedded(dataDir, { clock: () => clock.now })
     },
-    async () => {
-      await server.close(false)
-      rmSync(dataDir, { recursive: true, force: true })
-    },
+    () => server.close(false),
   )
   return { ...opened, server }
 }

@@ -98,21 +98,14 @@ async function exercise(store: StoreClient): Promise<void> {
 
 const sni = new Certificates({ names: 'DNS:redis.internal' })
 const mutual = new Certificates({ names: 'IP:127.0.0.1,DNS:localhost', clientsMustShow: true })
-after(() => {
-  sni.remove()
-  mutual.remove()
-})
 
 const CREDENTIALS = { POWGATE_REDIS_USER: USER, POWGATE_REDIS_PASSWORD: PASSWORD }
 const ADMIN = 'of the tests alone'
 
+const server = await RedisServer.start([], { tls: mutual, password: ADMIN })
+await makeUser([server])
+
 describe('one server over TLS, a restricted user', () => {
-  let server: RedisServer
-  before(async () => {
-    server = await RedisServer.start([], { tls: mutual, password: ADMIN })
-    await makeUser([server])
-  })
-  after(() => server.stop())
   const settings = () => ({ REDIS_URL: server.url, ...mutual.settings, ...CREDENTIALS })
   /** These lack the certificate of the authority. */
   const unknown = () => ({ REDIS_URL: server.url, ...CREDENTIALS })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { ConfigError, loadConfig } from '../../src/config/config.ts'
 import { describeTarget, parseRedisUrl } from '../../src/config/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
@@ -12,7 +12,6 @@ import { words } from '../harness/values.ts'
 
 const certificates = new Certificates({ names: 'IP:127.0.0.1' })
 const dir = temporaryDir('pem')
-after(() => certificates.remove())
 
 function file(name: string, content: string): string {
   const path = join(dir, name)

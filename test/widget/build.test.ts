@@ -7,21 +7,18 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
-import type { WidgetManifest } from '../../src/http/assets.ts'
 import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import { typeErrors } from '../harness/packages.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const dir = temporaryDir('widget')
 const folders = ['first', 'second'].map(name => join(dir, name))
-let manifest: WidgetManifest
-
-before(async () => {
-  for (const folder of folders) manifest = writeWidget(pathToFileURL(`${folder}/`), await bundleWidget())
-})
+const build = async (folder: string) => writeWidget(pathToFileURL(`${folder}/`), await bundleWidget())
+const manifest = await build(folders[0]!)
+await build(folders[1]!)
 
 const read = (fileName: string) => readFileSync(join(folders[0]!, fileName))
 const text = (name: string) => read(manifest.files.find(file => file.name === name)!.fileName).toString()

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page, Request } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
@@ -11,7 +10,7 @@ import { openBrowser, startRenderer } from '../harness/browser.ts'
 import { Client } from '../harness/client.ts'
 import { documentedReads, readsOf, WATCH_READS } from '../harness/device-reads.ts'
 import { eventually } from '../harness/eventually.ts'
-import { UNLIMITED } from '../harness/service.ts'
+import { EASY, UNLIMITED } from '../harness/service.ts'
 import {
   assertQuiet,
   EXPIRED_MS,
@@ -20,6 +19,8 @@ import {
   execute,
   formPage,
   GATE,
+  inState,
+  pinnedTag,
   posted,
   press,
   RENEWED_MS,
@@ -30,8 +31,6 @@ import {
   verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
-
-const EASY = { base: 16, min: 16, max: 28 }
 
 const stage = await startStage(UNLIMITED)
 const { service, site, gateway, pages, open } = stage
@@ -55,8 +54,7 @@ async function postedToken(): Promise<string> {
 }
 
 test('on load: verified without a touch; the form carries the token, which the backend redeems', async () => {
-  const { page, notes } = await open()
-  await untilState(page, 'verified')
+  const { page, notes } = await inState('verified', open())
   await send(page)
   const answer = await redeem(await postedToken())
   assert.equal(answer.success, true)
@@ -137,16 +135,14 @@ test('cancel() and leaving the document end a verification, and nothing of it is
 })
 
 test('invisible: nothing to see, and the form works', async () => {
-  const { page } = await open('invisible')
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('invisible'))
   assert.equal(await page.locator('pow-gate .box').isVisible(), false)
   await send(page)
   await postedToken()
 })
 
 test('the token is renewed before it expires, in silence', async () => {
-  const { page } = await open('auto="load"', CLOCK)
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('auto="load"', CLOCK))
   const first = await tokenOf(page)
   await page.evaluate(`window.seen = []
     for (const type of ['statechange', 'verified']) ${GATE}.addEventListener(type, () => seen.push(type))`)
@@ -169,8 +165,7 @@ test('without renewal it expires: the form is invalid again, and the button veri
 })
 
 test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
-  const { page } = await open()
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open())
   const before = await tokenOf(page)
   await page.evaluate('document.forms[0].reset()')
   await untilState(page, 'verified')
@@ -190,8 +185,7 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
 })
 
 test('attributes that come late, a site key that is put right, another field name', async () => {
-  const { page } = await open('', { siteKey: '' })
-  await untilState(page, 'failed')
+  const { page } = await inState('failed', open('', { siteKey: '' }))
   await page.evaluate(`${GATE}.setAttribute('site-key', '${site.siteKey}')`)
   await untilState(page, 'verified')
   await page.evaluate(`${GATE}.setAttribute('name', 'proof')`)
@@ -202,12 +196,9 @@ test('attributes that come late, a site key that is put right, another field nam
 })
 
 test('as a module, with integrity, by its versioned name, imported, and twice', async () => {
-  const manifest = new URL('../../dist/widget/manifest.json', import.meta.url)
-  const { integrity, files } = JSON.parse(readFileSync(manifest, 'utf8'))
-  const { fileName } = files.find((file: { name: string }) => file.name === 'widget.js')
   const scripts = [
     scriptTag(gateway, 'type="module"'),
-    `<script src="${gateway.origin()}/widget/${fileName}" integrity="${integrity}" crossorigin="anonymous"></script>`,
+    pinnedTag(gateway),
     `<script type="module">import '${gateway.origin()}/widget.js'</script>`,
     ['', 'type="module"', 'async'].map(attributes => scriptTag(gateway, attributes)).join(''),
   ]
@@ -300,8 +291,7 @@ test('nothing is stored, and nobody but the service is asked', async () => {
   const hosts = new Set<string>()
   const prepare = async (page: Page) =>
     page.on('request', request => hosts.add(new URL(request.url()).origin))
-  const { page } = await open('', { visit: { prepare } })
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('', { visit: { prepare } }))
   assert.deepEqual([...hosts].sort(), [pages.origin(), gateway.origin()].sort())
   const left = await page.evaluate(
     `(async () => [document.cookie, localStorage.length, sessionStorage.length, (await indexedDB.databases()).length, (await caches.keys()).length])()`,
@@ -333,8 +323,7 @@ test('a token that expired while timers stood still, as in sleep, is not handed 
 })
 
 test('nor is it sent, if a script submits the form right after the sleep', async () => {
-  const { page } = await open('', CLOCK)
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('', CLOCK))
   const before = await tokenOf(page)
   await page.clock.setSystemTime(Date.now() + EXPIRED_MS)
   await page.evaluate('document.forms[0].requestSubmit()')
@@ -432,8 +421,7 @@ test('a form inside a shadow root', async () => {
 })
 
 test('the same value set again, and an empty text: nothing is lost', async () => {
-  const { page, notes } = await open('text-required=""')
-  await untilState(page, 'verified')
+  const { page, notes } = await inState('verified', open('text-required=""'))
   const token = await tokenOf(page)
   await page.evaluate(`${GATE}.setAttribute('site-key', ${GATE}.getAttribute('site-key'))`)
   assert.equal(await tokenOf(page), token)
@@ -442,8 +430,7 @@ test('the same value set again, and an empty text: nothing is lost', async () =>
 
 test('an answer that is no token ends in an error, not in a storm of requests', async () => {
   const answer = { status: 200, body: { token: 'x|y', passed: true, expiresAt: Date.now() + 300_000 } }
-  const { page } = await open('', { fault: { path: '/verify', times: 100, answer } })
-  await untilState(page, 'failed')
+  const { page } = await inState('failed', open('', { fault: { path: '/verify', times: 100, answer } }))
   assert.equal(await errorCode(page), 'unexpected-answer')
   await page.waitForTimeout(500)
   assert.equal(gateway.count('GET /challenge'), 1)
@@ -454,8 +441,7 @@ test('on a slow network: from the script to the token four requests wait for eac
   let series = Number.POSITIVE_INFINITY
   // A busy machine may ask late, and so wait for what needed no wait.
   for (let attempt = 0; attempt < 10 && series > 4; attempt++) {
-    const { page } = await open('', { fault: { path: /./, times: 100, delayMs } })
-    await untilState(page, 'verified')
+    await inState('verified', open('', { fault: { path: /./, times: 100, delayMs } }))
     gateway.recover()
     const asked = [...new Set(gateway.requests.filter(request => !request.startsWith('OPTIONS')))]
     const timesMs = asked.flatMap(request => gateway.timesOf(request)).sort((a, b) => a - b)

@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { DRIVEN_ENGINES, DrivenBrowser, KEYS } from '../harness/driven-browser.ts'
 import { eventually } from '../harness/eventually.ts'
-import { UNLIMITED } from '../harness/service.ts'
+import { ALWAYS_EASY, UNLIMITED } from '../harness/service.ts'
 import {
   addWidgetPage,
   COMPLAINTS,
@@ -24,7 +24,7 @@ const { service, site, gateway, pages } = surroundings
 const hashwxSite = await service.createSite({
   ...OPEN,
   puzzle: 'hashwx',
-  difficulty: { base: 16, min: 16, max: 16 },
+  difficulty: ALWAYS_EASY,
 })
 const inside = (selector: string) => `${GATE}.shadowRoot.querySelector('${selector}')`
 const SEND = "document.querySelector('form > button')"

@@ -11,6 +11,7 @@ import {
   endless,
   errorCode,
   GATE,
+  inState,
   press,
   startStage,
   untilState,
@@ -72,8 +73,7 @@ const MENDED: readonly [about: string, fault: Fault, challenges: number, verific
 
 for (const [about, fault, challenges, verifications] of MENDED) {
   test(`tried again: ${about}`, async () => {
-    const { page, notes } = await open('', { fault })
-    await untilState(page, 'verified')
+    const { notes } = await inState('verified', open('', { fault }))
     assert.equal(gateway.count('GET /challenge'), challenges)
     assert.equal(gateway.count('POST /verify'), verifications)
     assert.deepEqual(notes.pageErrors, [])
@@ -135,8 +135,7 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
 
 test('assets that are blocked: tried five times, then said, and the console names the file', async () => {
   const blocked = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
-  const { page, notes } = await open('', { fault: blocked })
-  await untilState(page, 'failed')
+  const { page, notes } = await inState('failed', open('', { fault: blocked }))
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
   assert.match(
@@ -173,8 +172,7 @@ test('assets that do not load because the network went away: it waits for the ne
 })
 
 test('a wait of hours is not waited for: it fails, and the button tries again and tells when', async () => {
-  const { page } = await open('', { fault: { path: '/challenge', answer: limited(7200) } })
-  await untilState(page, 'failed')
+  const { page } = await inState('failed', open('', { fault: { path: '/challenge', answer: limited(7200) } }))
   assert.equal(await errorCode(page), 'rate-limited')
   assert.equal(await page.locator('pow-gate button').textContent(), 'Try again\nin\u00a02\u00a0hours')
   await tryAgain(page)
@@ -197,8 +195,10 @@ test('offline: waits for the network, which may come and go more than five times
 })
 
 test('a result that does not pass: failed, not retried by itself, and no reason given', async () => {
-  const { page, notes } = await open('', { fault: { path: '/verify', answer: NOT_PASSED } })
-  await untilState(page, 'failed')
+  const { page, notes } = await inState(
+    'failed',
+    open('', { fault: { path: '/verify', answer: NOT_PASSED } }),
+  )
   assert.equal(await text(page), 'Verification failed')
   assert.equal(await detail(page), '')
   assert.deepEqual(notes.consoleErrors, [])
@@ -227,8 +227,7 @@ const MISTAKES: readonly [about: string, siteKey: string, attributes: string, co
 
 for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   test(`a mistake of the page is shown in the element and told on the console: ${about}`, async () => {
-    const { page, notes } = await open(attributes, { siteKey })
-    await untilState(page, 'failed')
+    const { page, notes } = await inState('failed', open(attributes, { siteKey }))
     assert.equal(await errorCode(page), code)
     assert.match((await text(page))!, /Not set up correctly/)
     assert.equal(await detail(page), `Please tell the site’s owner:\n${code}`)

@@ -8,18 +8,21 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { checkProof } from '../../src/domain/pow.ts'
-import type { WidgetManifest } from '../../src/http/assets.ts'
 import { FIRST_COUNTER, GPU_START } from '../../src/protocol/proof.ts'
 import { openBrowser, startRenderer, traceTasks, WEBGPU_IN_SOFTWARE } from '../harness/browser.ts'
 import { Client, SOLVERS } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
+  alter,
   assertQuiet,
+  builtFile,
   closePage,
   endless,
   GATE,
+  inState,
   type OpenOptions,
+  pinnedTag,
   startStage,
   strictPages,
   untilState,
@@ -38,10 +41,7 @@ for (const browser of [both, gpuFirst]) await startRenderer(browser)
 const siteOf = (bits: number) => service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
 const [site19, site20, site22] = [await siteOf(19), await siteOf(20), await siteOf(22)]
 
-const DIST = new URL('../../dist/widget/', import.meta.url)
-const manifest: WidgetManifest = JSON.parse(readFileSync(new URL('manifest.json', DIST), 'utf8'))
-const fileOf = (name: string) => manifest.files.find(file => file.name === name)!.fileName
-const GPU_FILE = `/widget/${fileOf('gpu.js')}`
+const GPU_FILE = builtFile('gpu.js').path
 const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)).length
 
 const ADDRESS = '198.51.100.1'
@@ -92,8 +92,7 @@ function open(attributes: string, options: OpenOptions = {}, script = '') {
 
 /** The page of an element that comes to be verified. */
 async function verifiedOn(...given: Parameters<typeof open>) {
-  const { page, notes } = await open(...given)
-  await untilState(page, 'verified')
+  const { page, notes } = await inState('verified', open(...given))
   return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified }
 }
 
@@ -237,7 +236,7 @@ test('the file is fetched only for hard challenges, and not if the page limits t
 })
 
 test('pinned: works, and a file of another build does not run', async () => {
-  const script = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin></script>`
+  const script = pinnedTag(gateway)
   /** This challenge is the service's. */
   const verifyAnew = async (page: Page) => {
     await page.evaluate(`${GATE}.reset()`)
@@ -247,9 +246,7 @@ test('pinned: works, and a file of another build does not run', async () => {
   await eventually(60_000, 'a device', async () => (await askedOf(first)).devices === 1)
   await verifyAnew(first)
   await closePage(first)
-  const body = `window.isForeign = true;${readFileSync(new URL(fileOf('gpu.js'), DIST), 'utf8')}`
-  const answer = { status: 200, headers: { 'Content-Type': 'text/javascript' }, body }
-  gateway.fail({ path: GPU_FILE, times: 100, answer })
+  alter(gateway, 'gpu.js', 'window.isForeign = true;')
   const { page } = await open(ALLOWED, { script, ...ENDLESS })
   await eventually(60_000, 'the foreign file is fetched', () => gpuFiles() > 0)
   await verifyAnew(page)

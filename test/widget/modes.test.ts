@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { openBrowser, traceTasks, type Visit } from '../harness/browser.ts'
+import { ALWAYS_EASY } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 import {
@@ -24,7 +25,7 @@ import {
 } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
-const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: { base: 16, min: 16, max: 16 } })
+const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: ALWAYS_EASY })
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
 /** Opens a page with the element and waits for the event of its verification. */

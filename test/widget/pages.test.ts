@@ -15,6 +15,7 @@ import { words } from '../harness/values.ts'
 import {
   execute,
   GATE,
+  inState,
   type OpenOptions,
   openInDialog,
   posted,
@@ -109,13 +110,11 @@ for (const [about, parts] of HIDING)
 
 test('a Worker that says nothing, where the page allows no frame: solved in the page', async () => {
   const more = '<script>Worker = class { postMessage() {} terminate() {} }</script>'
-  const { page } = await open('', { more, policy: "frame-src 'none'" })
-  await untilState(page, 'verified')
+  await inState('verified', open('', { more, policy: "frame-src 'none'" }))
 })
 
 test('the token is a field in the page too, once in FormData, gone with the token, and none of a copy is left', async () => {
-  const { page } = await open('')
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open(''))
   const state = `(() => {
     const [form] = document.forms
     const fields = [...form.elements].filter(({ name, localName }) => name === 'powgate-token' && localName === 'input')
@@ -186,8 +185,7 @@ test('an address with a slash at its end, so two before widget.js: loads, and ve
 
 test('expiresAt is by the clock of the page, where that is a day off', async () => {
   const more = '<script>{ const { now } = Date; Date.now = () => now() - 86_400_000 }</script>'
-  const { page } = await open('auto="load"', { more })
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('auto="load"', { more }))
   const left = Number(await page.evaluate(`${GATE}.expiresAt - Date.now()`))
   assert.ok(left > 0 && left <= 300_000, String(left))
 })
@@ -226,8 +224,7 @@ test('two buttons, pressed while Send waits: the form is sent with the last one'
 })
 
 test('a double click on a verified form: sent once, and two seconds later again', async () => {
-  const { page } = await open('', { form: 'target="elsewhere"' })
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
   // One second later by the page's own timers, which keep their order on a busy machine.
   await page.evaluate(`document.forms[0].addEventListener('submit', () => setTimeout(() => {
     ${CLICK}
@@ -243,8 +240,7 @@ test('a double click on a verified form: sent once, and two seconds later again'
 })
 
 test('a double click where a script sends the form: one call; after a mistake of the visitor Send works again soon', async () => {
-  const { page } = await open('')
-  await untilState(page, 'verified')
+  const { page } = await inState('verified', open(''))
   await page.evaluate(`window.calls = 0
 document.forms[0].addEventListener('submit', event => { event.preventDefault(); calls++ })`)
   await page.dblclick('text=Send')
@@ -420,8 +416,7 @@ for (const [about, attributes, parts, act, code] of SILENT)
 
 test('a site key and an endpoint with spaces around: verified', async () => {
   const siteKey = `\u00a0${site.siteKey} \n`
-  const { page } = await open(`endpoint=" ${gateway.origin()} "`, { siteKey })
-  await untilState(page, 'verified')
+  await inState('verified', open(`endpoint=" ${gateway.origin()} "`, { siteKey }))
 })
 
 const outside = (attributes = '') => `<form></form><pow-gate ${KEY} ${attributes}></pow-gate>`

@@ -1,4 +1,4 @@
-/** Used by test/mutants.config.mjs, as browsers.ts says. */
+/** Used by test/mutants.config.mjs, like its neighbours: sections of the contract on a service in this process. */
 
 import { onSections } from '../sections.ts'
 

@@ -14,7 +14,7 @@ import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from '
 import { setTimeout as sleep } from 'node:timers/promises'
 import { residentBytesOf, type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
-import { startTicker, type Ticker } from './ticker.ts'
+import { startTicker } from './ticker.ts'
 
 export interface LoadTarget {
   /** Port on 127.0.0.1. */
@@ -100,7 +100,7 @@ export abstract class Load implements ConnectionOwner {
   /** What is sent between these moments is measured; nobody is due after the second. */
   #fromMs = Infinity
   #toMs = Infinity
-  #ticker: Ticker | undefined
+  #ticker: ReturnType<typeof startTicker> | undefined
   readonly #lateness: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
 
   constructor(target: LoadTarget) {

@@ -6,10 +6,6 @@
 
 import { Worker } from 'node:worker_threads'
 
-export interface Ticker {
-  stop(): void
-}
-
 const INTERVAL_MS = 0.1
 
 /**
@@ -26,7 +22,7 @@ while (Atomics.wait(state, 1, 0, ${INTERVAL_MS}) === 'timed-out') {
 }`
 
 /** Ticks are not queued: a busy event loop gets one when it comes to it. */
-export function startTicker(onTick: () => void): Ticker {
+export function startTicker(onTick: () => void) {
   const shared = new SharedArrayBuffer(8)
   const state = new Int32Array(shared)
   const thread = new Worker(THREAD, { eval: true, workerData: shared, execArgv: [] })

@@ -12,7 +12,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { noteOutput, noteSecret } from '../../harness/canaries.ts'
+import { noteSecret, noteText } from '../../harness/canaries.ts'
 import { makeDebian, putNode, runIsolated, startIsolated } from '../../harness/debian.ts'
 import { eventually, within } from '../../harness/eventually.ts'
 import { installPrograms } from '../../setup.ts'
@@ -98,7 +98,7 @@ const service = startIsolated(command, { stdio: 'pipe' }, ['--net', '--ipc', '--
 let [stdout, stderr] = ['', '']
 service.stdout!.setEncoding('utf8').on('data', (text: string) => (stdout += text))
 service.stderr!.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-service.once('close', () => noteOutput(stdout, stderr))
+service.once('close', () => noteText('output', `${stdout}\n${stderr}`))
 after(async () => {
   const gone = service.exitCode === null ? once(service, 'close') : undefined
   service.kill('SIGKILL') // and the kernel all processes in its namespaces

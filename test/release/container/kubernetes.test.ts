@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { METRICS } from '../../../src/metrics/table.ts'
@@ -28,7 +28,7 @@ const objects: Objects = resources.flatMap((name: string) =>
 )
 const one = (kind: string) => objects.find(object => object.kind === kind)
 
-before(() => installNpmPackages(FOLDER))
+installNpmPackages(FOLDER)
 
 /** @returns what the compiler says of the objects as values of their types */
 function mistakesOf(checked: Objects): string {

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../../harness/http.ts'
 import { freePort } from '../../harness/ports.ts'
 import { endProcess, leftovers } from '../../harness/processes.ts'
-import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
+import { EASY, TestService, UNLIMITED } from '../../harness/service.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 
 const CODE = '/usr/share/mediawiki'
@@ -20,27 +20,16 @@ const START_MS = 60_000
 const PASSWORD = 'a password of the tests'
 
 const folder = temporaryDir('mediawiki')
-let service: TestService
-let site: TestSite
-
-before(async () => {
-  service = await TestService.start('embedded', UNLIMITED)
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  mkdirSync(join(folder, 'data'))
-  const options = {
-    dbtype: 'sqlite',
-    dbpath: join(folder, 'data'),
-    confpath: folder,
-    pass: PASSWORD,
-    scriptpath: '',
-  }
-  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
-  const args = [join(CODE, 'maintenance/install.php'), ...flags, 'Wiki', 'Admin']
-  const env = { ...process.env, MW_CONFIG_FILE: join(folder, 'none.php') } // whatever wiki this machine has
-  execFileSync('php', args, { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  appendFileSync(join(folder, 'LocalSettings.php'), localSettings())
-})
-after(() => service?.stop())
+const service = await TestService.start('embedded', UNLIMITED)
+const site = await service.createSite({ difficulty: EASY })
+mkdirSync(join(folder, 'data'))
+const data = { dbtype: 'sqlite', dbpath: join(folder, 'data') }
+const options = { ...data, confpath: folder, pass: PASSWORD, scriptpath: '' }
+const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
+const args = [join(CODE, 'maintenance/install.php'), ...flags, 'Wiki', 'Admin']
+const env = { ...process.env, MW_CONFIG_FILE: join(folder, 'none.php') } // whatever wiki this machine has
+execFileSync('php', args, { env, stdio: ['ignore', 'ignore', 'inherit'] })
+appendFileSync(join(folder, 'LocalSettings.php'), localSettings())
 
 /** The page's settings with this service's address and keys, for both modes; and what every wiki chooses for itself. */
 function localSettings(): string {

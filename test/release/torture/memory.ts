@@ -1,11 +1,11 @@
 /** How much memory the processes of a service keep, and whether it grows. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processUsage } from '../../harness/measure.ts'
 import { workerPids } from '../../harness/processes.ts'
+import { temporaryDir } from '../../harness/temporary.ts'
 import type { Run } from './run.ts'
 
 /**
@@ -13,15 +13,11 @@ import type { Run } from './run.ts'
  * idle. That alone can turn a worker of 100 MiB into one of 150.
  */
 export class KeptMemory {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-kept-'))
+  readonly #dir = temporaryDir('kept')
   /** Settings of the service. */
   readonly env = {
     NODE_OPTIONS: `--import="${new URL('collect-garbage.mjs', import.meta.url)}"`,
     KEPT_MEMORY_DIR: this.#dir,
-  }
-
-  constructor(run: Pick<Run, 'defer'>) {
-    run.defer(() => rmSync(this.#dir, { recursive: true, force: true }))
   }
 
   /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */

@@ -8,9 +8,10 @@ import { childPids } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'
 import type { RedisServer } from '../../harness/redis.ts'
 import type { TestService, TestSite } from '../../harness/service.ts'
+import { ALWAYS_EASY } from '../../harness/service.ts'
 import { Visitors } from '../../harness/visitors.ts'
 import type { Call, History } from './history.ts'
-import { EASY, redeem, TokenMint } from './redemptions.ts'
+import { redeem, TokenMint } from './redemptions.ts'
 import type { Run } from './run.ts'
 
 const SHARDS = 16
@@ -86,7 +87,7 @@ export class RedemptionLoad {
     const services = await Promise.all(Array.from({ length: hosts }, () => run.service('embedded', env)))
     const [first] = services as [TestService]
     const sites = await Promise.all(
-      Array.from({ length: options.sites }, () => first.createSite({ difficulty: EASY })),
+      Array.from({ length: options.sites }, () => first.createSite({ difficulty: ALWAYS_EASY })),
     )
     const mints: TokenMint[] = []
     for (const site of sites) mints.push(await TokenMint.open(first.url, site, random.fork()))

@@ -10,7 +10,6 @@ import { TEST_SECRET, type TestSite } from '../../harness/service.ts'
 import type { Call, History } from './history.ts'
 import type { Run } from './run.ts'
 
-export const EASY = { base: 16, min: 16, max: 16 }
 const VISITOR = '127.0.0.1'
 
 const keyring = new Keyring([TEST_SECRET])

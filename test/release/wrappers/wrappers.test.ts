@@ -8,24 +8,20 @@ import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 import type { Page } from 'playwright-core'
+import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { installNpmPackages } from '../../harness/packages.ts'
 import { UNLIMITED } from '../../harness/service.ts'
-import { closePage, startStage, visit } from '../../harness/widget.ts'
+import { closePage, EXPIRED_MS, startStage, visit } from '../../harness/widget.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const need = createRequire(`${FOLDER}package.json`)
 const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
-/** For the page's clock: a token that lives five minutes has expired by then. */
-const EXPIRED_MS = 350_000
-
-before(() => {
-  installNpmPackages(FOLDER)
-})
+installNpmPackages(FOLDER)
 
 interface Wrapper {
   readonly name: string
@@ -81,11 +77,8 @@ interface Answer {
 
 const wordOf = (answer: Answer) => (answer.success ? 'ok' : answer['error-codes'][0]!)
 
-async function plainly(response: string): Promise<string> {
-  const body = new URLSearchParams({ secret: site.apiKey, response })
-  const answer = await fetch(VERIFY_URL, { method: 'POST', body })
-  return wordOf((await answer.json()) as Answer)
-}
+const plainly: Backend = async response =>
+  wordOf((await new Client(service.url).siteverify({ secret: site.apiKey, response })).json)
 
 /** Each takes a token of its own. */
 const BACKENDS: Readonly<Record<string, readonly Backend[]>> = {

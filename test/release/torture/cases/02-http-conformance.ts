@@ -6,10 +6,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../../harness/proxies.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
-import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../../harness/service.ts'
+import {
+  ALWAYS_EASY,
+  type TestService,
+  type TestSite,
+  UNLIMITED_CHALLENGES,
+} from '../../../harness/service.ts'
 import { challengeRequest, NonceObserver } from '../../../proxy/observer.ts'
 import { type Fate, type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
-import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
 const ATTACKER = '127.9.1.1'
@@ -35,7 +39,7 @@ export const httpConformance: TortureCase = {
       ...(run.isFull ? SHEDS_AS_SHIPPED : {}),
       POWGATE_STORE_DEADLINE_MS: '5000',
     })
-    const site = await service.createSite({ difficulty: EASY })
+    const site = await service.createSite({ difficulty: ALWAYS_EASY })
     await service.untilReady(service.url, site)
     await Promise.all(WAYS.map(way => byWay(run.part(NAMES[way]), way, service, site)))
     run.size(`${ALL.length} requests each ${Object.values(NAMES).join(', ')}`)

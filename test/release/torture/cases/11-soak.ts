@@ -61,7 +61,7 @@ export const soak: TortureCase = {
 }
 
 async function onStore(run: Run, kind: StoreKind): Promise<void> {
-  const kept = new KeptMemory(run)
+  const kept = new KeptMemory()
   const service = await run.service(kind, {
     ...kept.env,
     ...VISITED_SETTINGS,

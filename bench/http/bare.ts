@@ -4,7 +4,7 @@
  */
 
 import { App } from 'uWebSockets.js'
-import { freePort } from '../ports.ts'
+import { freePort } from '../../test/harness/ports.ts'
 
 /** The head that uWebSockets.js writes by itself; its date and the length of a body from 100 to 999 bytes vary. */
 const HEAD =
