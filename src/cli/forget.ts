@@ -3,7 +3,6 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
-import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
 import { CommandError } from '../sites/errors.ts'
@@ -34,9 +33,7 @@ async function runForget(input: Input): Promise<void> {
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(config))
-  const keys = [signing, ...others].map(key =>
-    new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
-  )
+  const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
   const { removed, lists } = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
