@@ -1,4 +1,4 @@
-/** Builds a worker's HTTP server from store, keys, log and routes. */
+/** Builds a worker's HTTP server from store, keys, log and routes, and runs its background jobs. */
 
 import { randomBytes, randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -99,7 +99,7 @@ export async function startServer(
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady(), START_POLL_MS)
-  startBackground(directory, service, watch, background.signal)
+  startBackground(directory, service, watch, background.signal) // this loads the directory
   if (workerIndex === 0)
     void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded, START_POLL_MS)
@@ -260,7 +260,7 @@ function forwardingReports(
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let refusedBefore = 0
+  let refusedBefore = 0 // by the overloads that ended since the last line of log
   const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
     log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
     refusedBefore = 0

@@ -1,5 +1,7 @@
+/** `powgate forget`: what the store has about an address is deleted, and what else may have it is listed. */
+
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
-import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
+import { resolveSecrets } from '../config/secrets.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -8,7 +10,7 @@ import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
 import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
-import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
+import { commandSettings, hasSecret, withStore } from './site-store.ts'
 
 const ADDRESS: Positional = {
   name: 'ADDRESS',
@@ -27,8 +29,8 @@ export const FORGET_COMMAND: CommandEntry = {
 
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
-  const config = settingsOf()
-  if (isSecretToBeMade(config) || config.secrets.includes(UNUSED_SECRET))
+  const config = commandSettings()
+  if (!hasSecret(config))
     throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )

@@ -23,7 +23,7 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
+export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
 
 /** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
@@ -41,9 +41,9 @@ function namedPart({ flag, path }: SiteField): string | undefined {
   return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }
 
-function settingFlags(field: SiteField): [name: string, flag: Flag][] {
+function settingFlags(field: SiteField): Record<string, Flag> {
   const { about, plan, flag, falseFlag, unsetFlag } = field
-  if (flag === undefined) return []
+  if (flag === undefined) return {}
   const value = namedPart(field) === undefined ? valueOfOneField(field) : valueWithName(fieldsOf(flag))
   const defaults = new Set(fieldsOf(flag).map(defaultText))
   const [fallback] = defaults.size === 1 ? defaults : []
@@ -54,11 +54,10 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   ]
   // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
   const clearsThisAlone = FIELDS.filter(other => other.unsetFlag === unsetFlag).length === 1
-  const contradicts = clearsThisAlone ? unsetFlag : undefined
-  const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
-  return falseFlag === undefined
-    ? [setting]
-    : [setting, [falseFlag, { about: `The opposite of --${flag}.`, value }]]
+  return {
+    [flag]: { about: notes.join(' '), value, contradicts: clearsThisAlone ? unsetFlag : undefined },
+    ...(falseFlag && { [falseFlag]: { about: `The opposite of --${flag}.`, value } }),
+  }
 }
 
 function valueOfOneField({ form, flag, unsetFlag, defaultWords }: SiteField): FlagValue | undefined {

@@ -317,10 +317,7 @@ export class Exchange {
    * such a connection at the next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
    */
   #endWithBody(body: Buffer | string, closes: boolean): void {
-    if (closes) {
-      this.#response.end(body, true)
-      return
-    }
+    if (closes) return void this.#response.end(body, true)
     const [, isEnded] = this.#response.tryEnd(body, 0) // 0: the length is the body's
     if (!isEnded) this.#endLater(typeof body === 'string' ? Buffer.from(body) : body)
   }

@@ -32,7 +32,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
 
 /**
  * @param bindings fields of every line
- * @param secrets removed from every line
+ * @param secrets removed from every line, in three layers (redaction.ts)
  */
 export function createLogger(
   level: string,
@@ -49,6 +49,7 @@ export function createLogger(
     hooks: { streamWrite: scrub },
   }
   const log = pino(options, destination)
+  // A process has one logger, so this replaces no other's.
   output.onWorksAgain = (lost, cause) =>
     log.warn({ lost, cause }, 'log lines were lost; the log can be written again')
   return log
@@ -62,7 +63,7 @@ export function endOnFault(log: Logger): void {
   })
 }
 
-/** Calls `report` at most once in `pauseMs`, with the number of calls since it was called last. */
+/** Returns a function that reports its calls at most once in `pauseMs`, with their number since the last report. */
 export function throttled<Details extends unknown[]>(
   pauseMs: number,
   report: (calls: number, ...details: Details) => void,

@@ -34,8 +34,8 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** The primary process' `Totals.askedSites`. */
-  askedSites: ReadonlySet<string> = new Set()
+  /** The primary process' `Totals.viewedSites`. */
+  viewedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
@@ -160,7 +160,7 @@ export class Stats {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
     // Sites keep their counts when another choice is made on the dashboard, so chosen ones have a bound, too.
-    const sitesMax = this.askedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
+    const sitesMax = this.viewedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
     if (this.#sites.size >= sitesMax) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)

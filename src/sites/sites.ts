@@ -35,7 +35,7 @@ const CODE = 'code'
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
-  kept: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
+  kept: Pick<SiteRecord, 'siteKey' | 'createdAt'> & { readonly raise?: SiteRecord['raise'] | undefined },
   updatedAt: number,
 ): SiteRecord {
   const { siteKey, createdAt, raise } = kept
@@ -115,15 +115,15 @@ export async function updateSite(
   })
 }
 
-/** @param raise undefined ends the present raise */
+/** Makes a site's challenges harder until a time. @param raise undefined ends the present raise */
 export async function raiseSite(
   store: SiteStore,
   siteKey: string,
   raise: SiteRecord['raise'] | undefined,
   author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, ({ raise: _, ...before }, updatedAt) =>
-    siteRecord(before, { ...before, ...(raise && { raise }) }, updatedAt),
+  return changeSite(store, siteKey, author, (before, updatedAt) =>
+    siteRecord(before, { ...before, raise }, updatedAt),
   )
 }
 

@@ -88,15 +88,20 @@ export async function untilUsable(
     onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
-  await checkServer(connection.ask, target)
+  await selectDatabase(connection.ask, target)
+  await checkVersion(connection.ask, target)
 }
 
-/** Checks version and layout. It also selects the database, because ioredis would stay in database 0 if the wanted one is missing. */
-async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
+/** If the database is missing, ioredis would stay in database 0. */
+async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
       throw new StoreSetupError(troubleOf(target, error.message).line)
     })
+}
+
+/** Checks the version of Redis, or the layout of the store process, which tells it in its answer to INFO. */
+async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
   const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
   if (layout !== undefined && layout !== String(LAYOUT))
     throw new StoreSetupError(
@@ -105,11 +110,10 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]
-  if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])) {
+  if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1]))
     throw new StoreSetupError(
       `REDIS_URL: ${describeTarget(target)} is version ${major}.${minor}; ${VERSION_MIN.join('.')} or newer is needed`,
     )
-  }
 }
 
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
@@ -150,7 +154,7 @@ function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): str
   return 'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out'
 }
 
-/** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords. */
+/** Snapshots are a mere "if": INFO does not tell whether they are taken, and CONFIG GET would tell passwords. */
 function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
@@ -173,11 +177,12 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string | unde
       ? undefined
       : 'the primary that answered has no replica: nothing can take its place'
   // INFO counts good replicas only if min-replicas-to-write is set.
-  const asksForSome = fields.min_slaves_good_slaves !== undefined
-  if (replicas === 1 && asksForSome)
+  const needsReplica = fields.min_slaves_good_slaves !== undefined
+  if (replicas > 1 && !needsReplica)
+    return 'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10'
+  if (replicas === 1 && needsReplica)
     return 'there is one replica: promoted, it refuses all writes until another joins (min-replicas-to-write): set 0, or add a replica'
-  if (replicas === 1 || asksForSome) return undefined
-  return 'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10'
+  return undefined
 }
 
 function clusterAdvice(fields: Fields): string[] {
@@ -202,9 +207,10 @@ export async function statusOf(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** Returns seconds; 0 if unknown. */
+/** The seconds by which this host's clock is ahead of the store's; 0 if unknown. */
 async function clockAhead(ask: Ask): Promise<number> {
-  let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
+  let aheadMs = 0
+  let shortestMs = Number.POSITIVE_INFINITY
   for (let call = 0; call < TIME_CALLS; call++) {
     const askedAtMs = performance.now()
     const time = await askOrNothing(ask, 'time')
