@@ -79,9 +79,8 @@ function readV1(bytes: Buffer): ProxyHeader {
   if (match === null) return wrong('its line is not of version 1')
   const [, family, text] = match
   const source = text === undefined ? undefined : parseAddress(text)
-  if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6'))) {
+  if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6')))
     return wrong('its source is not an address of its family')
-  }
   return { status: 'complete', headerBytes: end + 2, source }
 }
 

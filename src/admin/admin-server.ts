@@ -105,9 +105,7 @@ function limitIdle(server: Server): void {
   const idle = new Set<Socket>()
   const add = (socket: Socket) => {
     idle.add(socket)
-    if (idle.size <= IDLE_MAX) return
-    const [oldest] = idle
-    oldest!.destroy()
+    if (idle.size > IDLE_MAX) idle.values().next().value!.destroy() // the oldest
   }
   server.on('connection', socket => {
     add(socket)

@@ -8,15 +8,13 @@ import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
-type LogFormat = 'auto' | 'json' | 'text'
-
 const output = new LogOutput()
 
 export function logLinesLost(): number {
   return output.linesLost
 }
 
-export async function logDestination(format: LogFormat): Promise<DestinationStream> {
+export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
   const { prettyFactory } = await import('pino-pretty')

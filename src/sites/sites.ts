@@ -90,8 +90,10 @@ export function newKey(
   now: number,
 ): { record: ApiKeyRecord; apiKey: string } {
   const apiKey = newApiKey(randomBytes(128))
-  const named = name === undefined ? {} : { name }
-  return { record: apiKeyRecord(apiKey, { siteKey, ...named, createdAt: now, expiresAt }), apiKey }
+  return {
+    record: apiKeyRecord(apiKey, { siteKey, ...(name !== undefined && { name }), createdAt: now, expiresAt }),
+    apiKey,
+  }
 }
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
@@ -152,8 +154,7 @@ export async function updateApiKey(
   const { expiresAt: expiresBefore = null } = before
   const { name = before.name, expiresAt = expiresBefore } = options
   if (name === before.name && expiresAt === expiresBefore) return before
-  const named = name === undefined ? {} : { name }
-  return changeKey(store, before, { ...named, expiresAt }, author)
+  return changeKey(store, before, { ...(name !== undefined && { name }), expiresAt }, author)
 }
 
 export async function revokeApiKey(
