@@ -156,8 +156,8 @@ interface Shedding {
 }
 
 /**
- * One refusal in 64 is made by an exchange, and only once the tick has ended: a connection that pipelines is then closed
- * (exchange.ts). Otherwise 10,000 requests would be refused in one tick.
+ * `refuserOf` refuses at once, so of a connection that pipelines 10,000 requests it would refuse all in one tick. Therefore an exchange
+ * makes one refusal in so many, after the tick, and closes such a connection. It also makes those that must not be plain.
  */
 const REFUSALS_PER_EXCHANGE = 64
 

@@ -256,7 +256,7 @@ export function isSameClient(one: Address, other: Address): boolean {
   return one === other || (LOCALHOST.has(one) && LOCALHOST.has(other))
 }
 
-/** @param host a name, or an address without brackets */
+/** @param host an address without brackets, or a name, of which localhost is one */
 export function isLoopback(host: string): boolean {
   const address = parseAddress(host)
   return address === undefined ? host.toLowerCase() === 'localhost' : LOOPBACK.has(address)

@@ -46,7 +46,9 @@ async function runExplain(input: Input): Promise<void> {
   const readsStdin = paths.filter(path => path === STDIN).length
   if (readsStdin > 1) throw new UsageError('--log: - is given twice; standard input can be read once')
   if (readsStdin === 1 && process.stdin.isTTY)
-    throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
+    throw new UsageError(
+      '--log: expected the path of a file, or the log on standard input, which is a terminal',
+    )
   const findings = await searchLogs(paths, query)
   if (findings.records.length === 0) throw new CommandError(notFound(findings, query))
   if (input.has('json')) printStoryJson(findings)

@@ -18,17 +18,19 @@ export function isOriginPattern(text: string): boolean {
   const { scheme, subdomains = '', host, port = '' } = partsOf(text)
   if (host === undefined) return false
   const name = subdomains + host
-  const zone = zoneOf(name)
   if (name.split('*').length > 2) return false
+  // A `*` directly below a top-level domain would match names of all its owners. Below localhost all names are this machine.
+  const zone = zoneOf(name)
   if (zone !== undefined && !zone.includes('.') && zone !== 'localhost') return false
-  if (port === '*' && !host.endsWith('.localhost') && !isLoopback(host.replace(/[[\]]/g, ''))) return false
+  const isLocal = host.endsWith('.localhost') || isLoopback(host.replace(/[[\]]/g, ''))
+  if (port === '*' && !isLocal) return false
   // Browsers omit a default port, so an entry with one would never match. URL gives an origin to HTTP's schemes alone.
   const origin = `${scheme === 'http' ? 'http' : 'https'}://${name.replace('*', 'x')}`
   const exact = /\d/.test(port) ? `${origin}:${port}` : origin
   return URL.canParse(exact) && new URL(exact).origin === exact
 }
 
-/** What follows the label with the `*`: the domain whose owner decides who gets a name that matches. */
+/** What follows the label with the `*`: the domain whose owner decides who gets a name that matches. Undefined without a `*`. */
 function zoneOf(name: string): string | undefined {
   return /\*[^.]*\.?(.*)/.exec(name)?.[1]
 }

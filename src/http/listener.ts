@@ -25,10 +25,11 @@ interface ListenOptions {
 }
 
 /**
- * The relay ends a silent connection after this: later than proxies, to which the docs give 8 s, and sooner than the HTTP server, which
- * ends thousands at once and so delays everybody.
+ * The relay ends a silent connection after this. Proxies should end theirs before (docs/reference/proxies.md: within 8 s). The HTTP server
+ * would end it after 8 to 12 s, but thousands at once, which delays everybody.
  */
 const RELAY_SILENT_MS = 8500
+/** A connection that waits for the store is silent too: the answer, which comes by the deadline, must still get through. */
 const STORE_MARGIN_MS = 1000
 
 /**

@@ -8,5 +8,7 @@ import { solveInSlices } from './solver/slices.ts'
 /** Counters of the shortest slice, for which an interpreter without a compiler takes 10 ms. */
 const SLICE_MIN = 20
 
-export const solvePage: SolvePage = (_, ...rest) =>
-  solveInSlices({ solver: hashwxScriptSolver(exports), kind: 'script' }, SLICE_MIN, ...rest)
+export const solvePage: SolvePage = (_kernel, job, onProgress, gpuCounter, signal) => {
+  const solver = hashwxScriptSolver(exports)
+  return solveInSlices({ solver, kind: 'script' }, SLICE_MIN, job, onProgress, gpuCounter, signal)
+}

@@ -5,7 +5,7 @@
  *
  * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are
  * unrolled, so instead of moving words each round rotates their names. What the last four digits do not change (`isConstant`) is
- * read from `MEMORY`, where block.ts computes it once a block.
+ * read from `MEMORY`, where block.ts computes it once a block (what each part holds, the class `Block` there says).
  */
 
 import { writeFileSync } from 'node:fs'
@@ -125,7 +125,8 @@ function scheduleWord({ add, xor, shiftRight, rotateRight, loadSplat }: Lanes, t
   if (!isConstant[t - 15]) terms.push(sigma(get(word(t - 15)), 7, 18, 3))
   if (!isConstant[t - 7]) terms.push(get(word(t - 7)))
   if (!isConstant[t - 2]) terms.push(sigma(get(word(t - 2)), 17, 19, 10))
-  if (terms.length < 4) terms.unshift(loadSplat(MEMORY.scheduleSums + 4 * t))
+  const hasConstantTerms = terms.length < 4
+  if (hasConstantTerms) terms.unshift(loadSplat(MEMORY.scheduleSums + 4 * t))
   return set(
     word(t),
     terms.reduce((sum, term) => add(sum, term)),

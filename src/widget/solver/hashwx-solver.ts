@@ -36,6 +36,7 @@ function functionSolver(machine: HashwxMachine, batch: number, prepare: () => Ru
   return (nonce, difficulty) => {
     let functionEnd = 0
     let run: Run
+    /** Makes the function of the counter, which need not be its first. */
     const makeFunction = (counter: number) => {
       const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset)
       for (const [index, word] of digestWords(seedInput(nonce, counter)).entries())
@@ -46,6 +47,7 @@ function functionSolver(machine: HashwxMachine, batch: number, prepare: () => Ru
     }
     const search: Search = (start, count) => {
       const end = Math.min(start + count, COUNTER_MAX + 1)
+      // The machine's function is another search's, or one of later counters.
       if (latest !== search || start < functionEnd - COUNTERS_PER_FUNCTION) functionEnd = 0
       latest = search
       for (let counter = start; counter < end; ) {

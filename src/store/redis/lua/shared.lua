@@ -1,5 +1,6 @@
 -- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
--- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them.
+-- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them. Whoever changes an operation
+-- changes it in client/requests.ts, which writes its ARGV and reads its answer, and in embedded/engine.ts, which does the same.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 

@@ -18,9 +18,10 @@ operations[86] = function(next_key, operation) -- 'V'
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local has_own_key = keep > 0 and address_limit > MARKS_LIMIT_MAX
   local is_of_epoch = epoch == shard_epoch
+  local keep_in_log = is_of_epoch and not has_own_key and keep or 0
   -- An admitted request has the number of failures in `second`. Else `first` is the milliseconds to wait, `second` the policy.
-  local admitted, first, second, used, accepted = admit_to_log(next_key, kind, tag, address_limit, site_limit,
-    is_of_epoch and not has_own_key and keep or 0, mark_high, mark_low)
+  local admitted, first, second, used, accepted =
+    admit_to_log(next_key, kind, tag, address_limit, site_limit, keep_in_log, mark_high, mark_low)
   if not admitted then
     answer(0, first, second)
   elseif keep == 0 then
