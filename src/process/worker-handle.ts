@@ -211,10 +211,7 @@ export class WorkerHandle {
       this.#listener.gone(this, code, signal)
       this.#changed()
     }
-    if (!this.#worker.isConnected()) {
-      end()
-      return
-    }
+    if (!this.#worker.isConnected()) return end()
     this.#worker.once('disconnect', end)
     setTimeout(end, LAST_MESSAGES_MS).unref()
   }

@@ -2,56 +2,18 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
-import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
-import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
+import { type StoreListener, StoreSetupError, type StoreStatus } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
+import { troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 /** Errors of a script whose user may not run one of its commands. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
-const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
-
-/** The variables that are probably wrong; the first match counts. */
-const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
-  [/NOAUTH/, ({ from }) => [from.password]],
-  [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
-  [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
-  [/NOPERM/, ({ from }) => [from.user]],
-  [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
-  [/certificate required|alert (bad cert|unknown ca|handshake)/, () => ['POWGATE_REDIS_TLS_CERT']],
-  [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
-]
-
-const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
-  [REFUSALS, 'auth'],
-  [/ENOTFOUND|EAI_AGAIN/, 'name'],
-  [/ECONNREFUSED/, 'refused'],
-  [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],
-  [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
-  [/LOADING/, 'loading'],
-  [/OOM/, 'memory'],
-  [/MISCONF/, 'disk'],
-  [/no answer|timed? ?out/i, 'timeout'],
-]
-
 const POLL_MS = 20
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
-
-export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
-  const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
-  const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
-  const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
-  const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
-  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
-}
-
-export function causeOf(why: string): StoreCause {
-  return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
-}
 
 /** Adds the refused command to a script's error, which names none before Redis 7.2: most often INFO, which is in `@dangerous`. */
 async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
