@@ -31,7 +31,7 @@ export function startDashboard(
   const stateNow = (): ServiceState => {
     const values = totals.values()
     const running = totals.workers()
-    /** Of a gauge that each worker has. */
+    /** Each worker has a value of its own for such a gauge. */
     const farthestFromZero = (key: MetricKey) =>
       Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
     return {
