@@ -249,7 +249,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #autoStart(occasion: Auto): void {
     const isHidden = bare(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
-    // Of several elements, those out of view wait until their form is used.
+    // With several elements, those out of view wait until their form is used.
     const auto = autoOf(this)
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#start()
   }
