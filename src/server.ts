@@ -1,4 +1,4 @@
-/** Builds a worker's HTTP server from store, keys, log and routes. */
+/** Builds a worker's HTTP server from store, keys, log and routes, and runs its background jobs. */
 
 import { randomBytes, randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,9 +42,7 @@ const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_00
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000
-const START_POLL_MS = 5
-/** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */
-const DRAIN_POLL_MS = 20
+const POLL_MS = 5
 const POOL_BYTES = 16_384
 
 const now = () => performance.now()
@@ -98,11 +96,11 @@ export async function startServer(
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
-  await waitAtMost(FIRST_CONTACT_MS, () => store.isReady(), START_POLL_MS)
-  startBackground(directory, service, watch, background.signal)
+  await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
+  startBackground(directory, service, watch, background.signal) // this loads the directory
   if (workerIndex === 0)
     void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)
-  if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded, START_POLL_MS)
+  if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
   const listener = await listenWith(app, host, { ...config, connectionsMax }, log, { stats, eventLog })
@@ -116,7 +114,8 @@ export async function startServer(
       await listener.close()
       host.isDraining = true
       gate?.stop()
-      await waitAtMost(config.drainMs, () => listener.connections() === 0, DRAIN_POLL_MS)
+      // A connection ends with its next answer or its idle timeout: ending an idle one could lose a request.
+      await waitAtMost(config.drainMs, () => listener.connections() === 0)
       background.abort()
       await service.keyUses.flush().catch(() => {}) // a store that is away must not keep the process
       app.close()
@@ -260,7 +259,7 @@ function forwardingReports(
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let refusedBefore = 0
+  let refusedBefore = 0 // by the overloads that ended since the last line of log
   const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
     log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
     refusedBefore = 0
@@ -297,8 +296,8 @@ function composeService(config: Config, store: StoreClient, { sites, apiKeys }: 
     settings: config,
     pricing: PRICING,
     keyring,
-    tags: new AddressTags(keyring.signing, PRICING),
-    otherTags: keyring.others.map(key => new AddressTags(key, PRICING)),
+    tags: new AddressTags(keyring.signing),
+    otherTags: keyring.others.map(key => new AddressTags(key)),
     store: store.requests,
     sites,
     apiKeys,
@@ -331,7 +330,7 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-async function waitAtMost(waitMs: number, isTrue: () => boolean, pollMs: number): Promise<void> {
+async function waitAtMost(waitMs: number, isTrue: () => boolean): Promise<void> {
   const giveUpAt = now() + waitMs
-  while (!isTrue() && now() < giveUpAt) await sleep(pollMs)
+  while (!isTrue() && now() < giveUpAt) await sleep(POLL_MS)
 }

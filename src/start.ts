@@ -7,7 +7,7 @@ import { recordsRoute } from './admin/records-route.ts'
 import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from './config/config.ts'
 import { ListenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
-import { dashboard } from './dashboard/dashboard.ts'
+import { startDashboard } from './dashboard/dashboard.ts'
 import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
@@ -51,7 +51,7 @@ async function runPrimary(): Promise<void> {
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
       recordsRoute(siteMemory),
-      ...dashboard(claimed, totals, primary, siteMemory, hosts, backends),
+      ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)

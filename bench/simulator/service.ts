@@ -76,7 +76,7 @@ export class Service {
     { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
-    this.#tags = new AddressTags(new Keyring([secret]).signing, PRICING)
+    this.#tags = new AddressTags(new Keyring([secret]).signing)
     this.base = base
     this.puzzle = puzzle
     this.#solveMs = solveMs

@@ -49,7 +49,7 @@ export const SITES: readonly Site[] = ['site_0123456789ABCDEFabcdef', 'site_fedc
 )
 
 const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
-const tags = new AddressTags(keyring.signing, PRICING)
+const tags = new AddressTags(keyring.signing)
 
 /** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
 export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {

@@ -36,6 +36,7 @@ const FAMILIES: readonly { readonly addressBytes: number; readonly blockBytes: n
 const TRANSPORT_MAX = 2
 
 const V1_START = Buffer.from('PROXY ')
+/** The longest line of version 1, by the specification. */
 const V1_BYTES_MAX = 107
 const V1_LINE = /^PROXY (?:UNKNOWN(?: [ -~]*)?|(TCP4|TCP6) ([0-9a-fA-F.:]+) [0-9a-fA-F.:]+ \d{1,5} \d{1,5})$/
 
@@ -58,9 +59,8 @@ function readV2(bytes: Buffer): ProxyHeader {
   if (command !== LOCAL && command !== PROXY)
     return wrong(`version and command ${hex(command)} are not known`)
   const family = FAMILIES[bytes[13]! >> 4]
-  if (family === undefined || (bytes[13]! & 0x0f) > TRANSPORT_MAX) {
+  if (family === undefined || (bytes[13]! & 0x0f) > TRANSPORT_MAX)
     return wrong(`family and transport ${hex(bytes[13]!)} are not known`)
-  }
   const length = bytes.readUInt16BE(14)
   const total = FIXED_BYTES + length
   if (total > BYTES_MAX) return wrong(`${total} bytes are more than ${BYTES_MAX}`)
@@ -79,9 +79,8 @@ function readV1(bytes: Buffer): ProxyHeader {
   if (match === null) return wrong('its line is not of version 1')
   const [, family, text] = match
   const source = text === undefined ? undefined : parseAddress(text)
-  if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6'))) {
+  if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6')))
     return wrong('its source is not an address of its family')
-  }
   return { status: 'complete', headerBytes: end + 2, source }
 }
 

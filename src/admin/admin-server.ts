@@ -1,6 +1,6 @@
 /**
- * The admin port: health, readiness, metrics and further routes, without a password. Requests must be for an address, localhost,
- * this machine's name or one of POWGATE_ADMIN_HOSTS: a web page could point any other name here (DNS rebinding).
+ * The admin port: health, readiness, metrics and further routes, without a password. A Host header, which every browser sends, must
+ * name an address, localhost, this machine or one of POWGATE_ADMIN_HOSTS: a web page could point any other name here (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -12,6 +12,7 @@ import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
 import type { Logger } from '../log/logger.ts'
 
+/** What the admin port, its metrics and its dashboard ask of the primary process. */
 export interface Supervisor {
   /** True while all workers run, and during a stop. */
   isHealthy(): boolean
@@ -44,12 +45,11 @@ export function startAdminServer(
   log: Logger,
 ): Promise<Server | undefined> {
   if (adminPort === undefined) return Promise.resolve(undefined)
-  if (!isLoopback(adminHost)) {
+  if (!isLoopback(adminHost))
     log.warn(
       { adminHost, adminPort },
       'the admin port can be reached from other hosts and has no password: let a firewall keep others out',
     )
-  }
   const hostNames = [...adminHosts, hostname().toLowerCase()]
   const health = healthRoutes(supervisor)
   const byPath = new Map([...health, ...routes].map(route => [route.path, route]))
@@ -75,7 +75,7 @@ export function startAdminServer(
   )
   server.maxConnections = CONNECTIONS_MAX
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
-  endOldestIdle(server)
+  limitIdle(server)
   server.setTimeout(SLOW_MS) // This ends clients that do not read, too.
   return new Promise((resolve, reject) => {
     const address = { host: adminHost, port: adminPort }
@@ -101,19 +101,17 @@ function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
   }
 }
 
-function endOldestIdle(server: Server): void {
+function limitIdle(server: Server): void {
   const idle = new Set<Socket>()
   const add = (socket: Socket) => {
     idle.add(socket)
-    if (idle.size <= IDLE_MAX) return
-    const [oldest] = idle
-    oldest!.destroy()
+    if (idle.size > IDLE_MAX) idle.values().next().value!.destroy() // the oldest
   }
   server.on('connection', socket => {
     add(socket)
     socket.once('close', () => idle.delete(socket))
   })
-  server.prependListener('request', ({ socket }, response) => {
+  server.on('request', ({ socket }, response) => {
     idle.delete(socket)
     response.once('finish', () => !socket.destroyed && add(socket))
   })
@@ -128,10 +126,8 @@ async function serve(
   response.setHeader('Cache-Control', 'no-store')
   response.setHeader('X-Content-Type-Options', 'nosniff')
   const { host } = request.headers
-  if (host !== undefined && !isLocalName(host) && !hostNames.includes(hostNameOf(host))) {
-    sendError(response, 403, 'host', 'Use an IP address, localhost or a name of POWGATE_ADMIN_HOSTS.')
-    return
-  }
+  if (host !== undefined && !isLocalName(host) && !hostNames.includes(hostNameOf(host)))
+    return sendError(response, 403, 'host', 'Use an IP address, localhost or a name of POWGATE_ADMIN_HOSTS.')
   const path = pathOf(request)
   const route = routes.get(path)
   if (route === undefined) {

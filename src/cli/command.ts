@@ -52,14 +52,14 @@ export interface Command {
   readonly run: (input: Input) => Promise<number> | Promise<void>
 }
 
-/** A command as its file declares it. run.ts adds what is left out, and the flags that all commands have. */
+/** A command as its file declares it. run.ts adds what is left out, `--json` and `--config`. */
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
-  /** @param values the texts of each flag (named without dashes) and positional; a switch has an empty list */
+  /** @param values the texts of each flag (by its name without dashes) and argument (in capitals); a switch has an empty list */
   constructor(values: ReadonlyMap<string, readonly string[]>) {
     this.#values = values
   }
@@ -78,7 +78,7 @@ export class Input {
 
   required(name: string): string {
     const text = this.text(name)
-    if (text === undefined) throw new Error(`${name} is read as required, but its flag is not declared so`)
+    if (text === undefined) throw new Error(`${name} is read as required, but is not declared so`)
     return text
   }
 }

@@ -1,15 +1,16 @@
+/** `powgate forget`: what the store has about an address is deleted, and what else may have it is listed. */
+
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
-import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
+import { resolveSecrets } from '../config/secrets.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
-import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
 import { CommandError } from '../sites/errors.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
-import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
+import { commandSettings, hasSecret, withStore } from './site-store.ts'
 
 const ADDRESS: Positional = {
   name: 'ADDRESS',
@@ -28,15 +29,13 @@ export const FORGET_COMMAND: CommandEntry = {
 
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
-  const config = settingsOf()
-  if (isSecretToBeMade(config) || config.secrets.includes(UNUSED_SECRET))
+  const config = commandSettings()
+  if (!hasSecret(config))
     throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(config))
-  const keys = [signing, ...others].map(key =>
-    new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
-  )
+  const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
   const { removed, lists } = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),

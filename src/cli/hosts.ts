@@ -1,7 +1,7 @@
 import { differences, viewOf } from '../store/hosts.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printJson, printLine, printTable } from './output.ts'
-import { settingsOf, withStore } from './site-store.ts'
+import { commandSettings, withStore } from './site-store.ts'
 
 export const HOSTS_COMMAND: CommandEntry = {
   name: 'hosts',
@@ -16,7 +16,8 @@ async function run(input: Input): Promise<void> {
     hosts.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )
   if (input.has('json')) return printJson({ hosts: hosts.map(viewOf), differences: found })
-  if (settingsOf().redis === undefined) return printLine('The embedded store has one host: this machine.')
+  if (commandSettings().redis === undefined)
+    return printLine('The embedded store has one host: this machine.')
   if (hosts.length === 0) return printLine('No host runs.')
   const rows = hosts.map(({ name, version, startedAt, workers }) => {
     return [name, version, dateText(startedAt), String(workers)]

@@ -94,7 +94,7 @@ async function run(args: readonly string[]): Promise<number> {
     return 0
   }
   const input = readInput(command, rest, process.env)
-  // The settings of commands (settingsOf) and of the service (start.ts) take the file's path from this variable.
+  // The settings of commands (commandSettings) and of the service (start.ts) take the file's path from this variable.
   process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
   return (await command.run(input)) ?? 0
 }

@@ -4,7 +4,7 @@ import { localUrl } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords, SiteRecord } from '../domain/site.ts'
 import { CommandError } from '../sites/errors.ts'
-import { settingsOf } from './site-store.ts'
+import { commandSettings } from './site-store.ts'
 
 export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
 
@@ -13,7 +13,7 @@ const ANSWER_MS_MAX = 10_000
 /** Returns what was not deleted: sites but those of /demo, and API keys. @throws CommandError if no service answers at the admin port */
 export async function recordsOfService(): Promise<CachedRecords> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
-  const { adminHost, adminPort } = settingsOf()
+  const { adminHost, adminPort } = commandSettings()
   if (adminPort === undefined)
     throw new CommandError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
   // The name `localhost` could lead to [::1], where another program may listen.

@@ -1,4 +1,10 @@
-/** Flags of `site create` and `site update`, made from the table of site fields. */
+/**
+ * Flags of `site create` and `site update`, made from the table of site fields. A flag sets one field, or the one that its value
+ * names; a boolean has two flags. Another flag restores the defaults: --no-weights.
+ *
+ *   --base 20               --require-origin      --no-require-origin
+ *   --weight webdriver=1    --fail-open verify    --fail-closed verify
+ */
 
 import {
   BASE_BITS,
@@ -17,15 +23,13 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
+export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
 
-/** Only `site update` has these. */
+/** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
-  FIELDS.flatMap(({ unsetFlag }) => {
-    return unsetFlag === undefined || unsetFlag in SITE_FLAGS
-      ? []
-      : [[unsetFlag, { about: 'Back to the default.' }]]
-  }),
+  FIELDS.flatMap(({ unsetFlag }) => unsetFlag ?? [])
+    .filter(name => !(name in SITE_FLAGS))
+    .map(name => [name, { about: 'Back to the default.' }]),
 )
 
 function fieldsOf(flag: string): readonly SiteField[] {
@@ -37,43 +41,48 @@ function namedPart({ flag, path }: SiteField): string | undefined {
   return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }
 
-function settingFlags(field: SiteField): [name: string, flag: Flag][] {
-  const { about, plan, flag, falseFlag, unsetFlag, defaultWords } = field
-  if (flag === undefined) return []
-  const rule = flagValue(field)
-  // The help gives some defaults in words, such as "any". Whoever passes the words as a value is told how to get the default.
-  const suggest = (given: string) =>
-    given === defaultWords ? `no --${flag}, or --${unsetFlag} with site update` : rule?.suggest?.(given)
-  const value = rule && { ...rule, suggest }
-  const [fallback, another] = new Set(fieldsOf(flag).map(defaultText))
+function settingFlags(field: SiteField): Record<string, Flag> {
+  const { about, plan, flag, falseFlag, unsetFlag } = field
+  if (flag === undefined) return {}
+  const value = namedPart(field) === undefined ? valueOfOneField(field) : valueWithName(fieldsOf(flag))
+  const defaults = new Set(fieldsOf(flag).map(defaultText))
+  const [fallback] = defaults.size === 1 ? defaults : []
   const notes = [
     value === undefined ? `${about}.` : `${about} (${value.expects}).`,
-    ...(fallback === undefined || another !== undefined ? [] : [`Default: ${fallback}.`]),
+    ...(fallback === undefined ? [] : [`Default: ${fallback}.`]),
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
   // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
   const clearsThisAlone = FIELDS.filter(other => other.unsetFlag === unsetFlag).length === 1
-  const contradicts = value === undefined ? falseFlag : clearsThisAlone ? unsetFlag : undefined
-  const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
-  return falseFlag === undefined
-    ? [setting]
-    : [setting, [falseFlag, { about: `The opposite of --${flag}.`, value }]]
+  return {
+    [flag]: { about: notes.join(' '), value, contradicts: clearsThisAlone ? unsetFlag : undefined },
+    ...(falseFlag && { [falseFlag]: { about: `The opposite of --${flag}.`, value } }),
+  }
 }
 
-function flagValue(field: SiteField): FlagValue | undefined {
-  const { text } = field.form
-  if (namedPart(field) === undefined) return text
-  const parts = fieldsOf(field.flag!).map(({ path }) => path.at(-1)!)
+function valueOfOneField({ form, flag, unsetFlag, defaultWords }: SiteField): FlagValue | undefined {
+  const { text } = form
+  if (text === undefined || unsetFlag === undefined) return text
+  // The help gives some defaults in words, such as "any". Whoever passes the words as a value is told how to get the default.
+  const restoring = `no --${flag}, or --${unsetFlag} with site update`
+  return { ...text, suggest: given => (given === defaultWords ? restoring : text.suggest?.(given)) }
+}
+
+function valueWithName(fields: readonly SiteField[]): FlagValue {
+  const { text } = fields[0]!.form
+  const parts = fields.map(({ path }) => path.at(-1)!)
   const one = `one of ${parts.join(', ')}`
-  const repeats = true
-  if (text === undefined)
-    return { placeholder: 'NAME', repeats, expects: one, accepts: given => parts.includes(given) }
-  const accepts = (given: string) => parts.some(part => text.accepts(valueOfPart(part, given) ?? ''))
-  return { placeholder: text.placeholder, repeats, expects: `${one}, then = and ${text.expects}`, accepts }
+  const accepts = (given: string) =>
+    text === undefined
+      ? parts.includes(given)
+      : parts.some(part => text.accepts(valueOfPart(part, given) ?? ''))
+  const expects = text === undefined ? one : `${one}, then = and ${text.expects}`
+  return { placeholder: text?.placeholder ?? 'NAME', repeats: true, expects, accepts }
 }
 
-/** Returns the value `1` in `webdriver=1` for `webdriver`, and undefined for another part. */
+/** Returns the value `1` in `webdriver=1` for `webdriver`, '' in `webdriver`, and undefined for another part. */
 function valueOfPart(part: string, given: string): string | undefined {
+  if (given === part) return ''
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
@@ -92,21 +101,26 @@ export function givenFields(input: Input): GivenFields {
 }
 
 function givenValue(field: SiteField, input: Input): unknown {
-  const { form, flag, falseFlag } = field
+  const { form, path, flag, falseFlag } = field
   if (flag === undefined) return undefined
-  const part = namedPart(field)
+  const texts = textsFor(field, input.texts(flag))
   if (falseFlag !== undefined) {
-    const isGiven = (name: string) =>
-      part === undefined ? input.has(name) : input.texts(name)?.includes(part) === true
-    if (isGiven(flag) && isGiven(falseFlag))
-      throw new UsageError(`--${flag}, --${falseFlag}: expected one of the two for ${part}, not both`)
-    return isGiven(flag) || isGiven(falseFlag) ? isGiven(flag) : undefined
+    const isFalse = textsFor(field, input.texts(falseFlag)) !== undefined
+    if (texts !== undefined && isFalse)
+      throw new UsageError(`--${flag}, --${falseFlag}: expected one of the two for ${path.at(-1)}, not both`)
+    return isFalse ? false : texts && true
   }
-  const all = input.texts(flag) ?? []
-  const texts = part === undefined ? all : all.flatMap(given => valueOfPart(part, given) ?? [])
-  if (texts.length === 0) return undefined
-  if (texts.length > 1 && !form.text!.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
+  if (texts === undefined) return undefined
+  if (texts.length > 1 && !form.text!.repeats) throw new UsageError(`--${flag}: expected ${path.at(-1)} once`)
   return form.text!.read(texts)
+}
+
+/** Returns those texts of a flag that are for the field, or undefined if none is. */
+function textsFor(field: SiteField, given: readonly string[] | undefined) {
+  const part = namedPart(field)
+  if (given === undefined || part === undefined) return given
+  const texts = given.flatMap(text => valueOfPart(part, text) ?? [])
+  return texts.length === 0 ? undefined : texts
 }
 
 /** @throws UsageError if the fields contradict each other */

@@ -25,7 +25,7 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
 import { recordsOfService } from './service-records.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { nameOfStore, settingsOf, withStore } from './site-store.ts'
+import { commandSettings, nameOfStore, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteLines, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -129,7 +129,7 @@ async function runCreate(input: Input): Promise<void> {
   printPairs([['API key', apiKey], ...siteLines(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const url = serviceUrl(settingsOf())
+  const url = serviceUrl(commandSettings())
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',

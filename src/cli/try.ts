@@ -15,7 +15,7 @@ import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sit
 import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
-import { settingsOf } from './site-store.ts'
+import { commandSettings } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
 
 const ANSWER_MS_MAX = 10_000
@@ -106,7 +106,7 @@ type Headers = Readonly<Record<string, string>>
 type Fields = Readonly<Record<string, unknown>>
 
 async function runTry(input: Input): Promise<void> {
-  const url = input.text('url') ?? serviceUrl(settingsOf())
+  const url = input.text('url') ?? serviceUrl(commandSettings())
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = keysOf(input)
@@ -160,7 +160,7 @@ async function runTry(input: Input): Promise<void> {
 function keysOf(input: Input): FirstKeys {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
-  const config = settingsOf()
+  const config = commandSettings()
   const first = readFirstKeys(config.dataDir)
   const isOfFirst = apiKey === undefined && (siteKey === undefined || siteKey === first?.siteKey)
   if (first !== undefined && isOfFirst && isOwnService(input.text('url'), serviceUrl(config))) return first

@@ -13,7 +13,7 @@ import type { ServiceState } from './data.ts'
 import { ADD_MS, History } from './history.ts'
 import { SiteNames, type SiteRecords } from './site-names.ts'
 
-export function dashboard(
+export function startDashboard(
   config: Config,
   totals: Totals,
   supervisor: Supervisor,
@@ -23,48 +23,41 @@ export function dashboard(
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(records)
-  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.askedSites)
+  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.viewedSites)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes(history, siteNames, () => stateOf(config, totals, supervisor, hosts, backends))
-}
-
-function stateOf(
-  config: Config,
-  totals: Totals,
-  supervisor: Supervisor,
-  hosts: HostRegistry,
-  { limitsHalfUsed, unbound }: Backends,
-): ServiceState {
-  const values = totals.values()
-  const running = totals.workers()
-  /** The greatest amount of a gauge that each worker has, whatever its sign. */
-  const maxOfWorkers = (key: MetricKey) =>
-    Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
-  return {
-    isHealthy: supervisor.isHealthy(),
-    isReady: supervisor.isReady(),
-    workers: supervisor.workersWanted(),
-    workersRunning: running.length,
-    storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
-    workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
-    isStoreEmbedded: config.redis === undefined,
-    sitesLost: values.sitesLost ?? 0,
-    hosts: hosts.living.map(viewOf),
-    differences: hosts.differencesToOthers,
-    backends: [
-      // Junk tokens have a limit of their own, so junk over it makes no good token refused.
-      ...limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
-        return { text, isOverLimit: perMinute > limit && !isJunk }
-      }),
-      ...unbound.map(({ text }) => ({ text, isOverLimit: false })),
-    ],
-    isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,
-    clockApartSeconds: maxOfWorkers('clockOffset'),
-    evictedKeys: maxOfWorkers('evictedKeys'),
-    isReloadDone: values.reloadDone !== 0,
-    crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
+  const stateNow = (): ServiceState => {
+    const values = totals.values()
+    const running = totals.workers()
+    /** Each worker has a value of its own for such a gauge. */
+    const farthestFromZero = (key: MetricKey) =>
+      Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
+    return {
+      isHealthy: supervisor.isHealthy(),
+      isReady: supervisor.isReady(),
+      workers: supervisor.workersWanted(),
+      workersRunning: running.length,
+      storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
+      workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
+      isStoreEmbedded: config.redis === undefined,
+      sitesLost: values.sitesLost ?? 0,
+      hosts: hosts.living.map(viewOf),
+      differences: hosts.differencesToOthers,
+      backends: [
+        // Junk tokens have a limit of their own, so junk over it makes no good token refused.
+        ...backends.limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
+          return { text, isOverLimit: perMinute > limit && !isJunk }
+        }),
+        ...backends.unbound.map(({ text }) => ({ text, isOverLimit: false })),
+      ],
+      isProxyUntrusted: farthestFromZero('proxyUntrusted') > 0,
+      clockApartSeconds: farthestFromZero('clockOffset'),
+      evictedKeys: farthestFromZero('evictedKeys'),
+      isReloadDone: (values.reloadDone ?? 1) !== 0,
+      workerCrashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
+    }
   }
+  return dashboardRoutes(history, siteNames, stateNow)
 }

@@ -54,7 +54,7 @@ export interface ServiceState {
   /** True if the last SIGHUP took effect, and before the first. */
   readonly isReloadDone: boolean
   /** Workers that ended or hung since the start. */
-  readonly crashes: number
+  readonly workerCrashes: number
 }
 
 export function sum(counts: readonly number[]): number {

@@ -18,7 +18,7 @@ const STEPS_MAX = { '30m': 180, '24h': 720 }
 const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 /** Viewers can add so many sites to those with numbers of their own (STEP_SITES_MAX). */
-const ASKED_SITES_MAX = 50
+const VIEWED_SITES_MAX = 50
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 
@@ -32,7 +32,7 @@ export type DashboardData = ReturnType<History['view']> & {
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
-  readonly #askedSites: Set<string>
+  readonly #viewedSites: Set<string>
   #startedAtMs: number
   #lastMs: number
   #last: Snapshot = { values: {}, sites: {} }
@@ -40,16 +40,16 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param askedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
+   * @param viewedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
    */
   constructor(
     startedAtMs: number,
     siteName: (siteKey: string) => string | undefined,
-    askedSites: Set<string> = new Set(),
+    viewedSites: Set<string> = new Set(),
   ) {
     const stepsOf = (range: Range) =>
-      new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, askedSites)
-    this.#askedSites = askedSites
+      new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, viewedSites)
+    this.#viewedSites = viewedSites
     this.#ranges = { '30m': stepsOf('30m'), '24h': stepsOf('24h') }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
@@ -78,7 +78,7 @@ export class History {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
     const isChosen = site !== null && site !== OTHER_SITES
-    if (isChosen) this.#noteAsked(site)
+    if (isChosen) this.#noteViewed(site)
     const all = ofRange.columns(null)
     const sites = ofRange.siteKeys
       .flatMap(siteKey => ofRange.columns(siteKey).tallies('requests', () => siteKey))
@@ -106,11 +106,11 @@ export class History {
     }
   }
 
-  #noteAsked(siteKey: string): void {
-    this.#askedSites.delete(siteKey)
-    this.#askedSites.add(siteKey)
-    const [oldest] = this.#askedSites
-    if (this.#askedSites.size > ASKED_SITES_MAX) this.#askedSites.delete(oldest!)
+  #noteViewed(siteKey: string): void {
+    this.#viewedSites.delete(siteKey)
+    this.#viewedSites.add(siteKey)
+    const [oldest] = this.#viewedSites
+    if (this.#viewedSites.size > VIEWED_SITES_MAX) this.#viewedSites.delete(oldest!)
   }
 
   /** Counts the chosen site's requests; faults and times are those of all sites. */

@@ -29,7 +29,7 @@ export class Steps {
   readonly #addsPerStep: number
   readonly #all: Rings = new Map()
   readonly #sites = new Map<string, Rings>()
-  readonly #askedSites: ReadonlySet<string>
+  readonly #viewedSites: ReadonlySet<string>
   #steps: Step[] = []
   #stepsBegun = 0
   #adds = 0
@@ -38,12 +38,12 @@ export class Steps {
   /**
    * @param stepsMax a new step replaces the oldest one
    * @param addsPerStep so many calls of `add` make one step
-   * @param askedSites these have rings of their own beyond STEP_SITES_MAX
+   * @param viewedSites these have rings of their own beyond STEP_SITES_MAX
    */
-  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, askedSites: ReadonlySet<string>) {
+  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, viewedSites: ReadonlySet<string>) {
     this.#stepsMax = stepsMax
     this.#addsPerStep = addsPerStep
-    this.#askedSites = askedSites
+    this.#viewedSites = viewedSites
     this.#lastMs = startedAtMs
   }
 
@@ -106,7 +106,7 @@ export class Steps {
 
   /** @param siteKey empty for the sites that the workers have added up (SITES_MAX in metrics/table.ts) */
   #ringsOf(siteKey: string): Rings {
-    const mayOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
+    const mayOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#viewedSites.has(siteKey))
     const name = this.#sites.has(siteKey) || mayOwn ? siteKey : OTHER_SITES
     const rings: Rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)

@@ -14,7 +14,7 @@
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
-import type { Pricing } from './pricing.ts'
+import { PRICING } from './pricing.ts'
 
 /** In a million networks, two share a tag with probability 0.002. */
 const TAG_LENGTH = 8
@@ -50,7 +50,8 @@ export class AddressTags {
   readonly #ownerEnd: Ends
   readonly #wideEnd: Ends
 
-  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Pricing, 'v4' | 'v6'>) {
+  constructor({ tagKey }: SigningKey) {
+    const { v4, v6 } = PRICING
     this.#ownerEnd = { v4: V4_BYTE + v4.prefixBits.owner / 8, v6: v6.prefixBits.owner / 8 }
     this.#wideEnd = { v4: V4_BYTE + v4.prefixBits.wide / 8, v6: v6.prefixBits.wide / 8 }
     this.#input.set(tagKey)

@@ -29,12 +29,12 @@ const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** Counts letters and line breaks. */
+/** Counts letters and line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
 export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
 
 /**
  * @param origin already allowed by `origins`; empty if absent
- * @returns undefined if the token needs none
+ * @returns undefined if the token needs no page
  */
 export function pageOf({ action, cdata }: Solution, origin: string, origins: OriginList): Page | undefined {
   const hostname = origins.onlyHostname === undefined ? hostnameOf(origin) : undefined
@@ -56,36 +56,39 @@ export function pageHostname(page: Page | undefined, origins: OriginList): strin
 
 const LETTERS = { h: 'host', a: 'action', c: 'cdata' } as const
 
-/** Most pages have nothing but a host; caching those saves 1 us per token. */
+/** Most pages have nothing but a host; caching those alone saves 1 us per token. */
 const CACHED_MAX = 1000
 const texts = new Map<string, string>()
 const pages = new Map<string, Page>()
 
-/** The lines above, in base64url. */
+function isHostAlone({ action, cdata }: Page): boolean {
+  return action === undefined && cdata === undefined
+}
+
+/** The page's lines in base64url. */
 export function pageText(page: Page): string {
-  const isHostAlone = page.action === undefined && page.cdata === undefined
-  return isHostAlone ? cached(texts, page.host!, () => encoded(page)) : encoded(page)
+  if (!isHostAlone(page)) return encoded(page)
+  return texts.get(page.host!) ?? cached(texts, page.host!, encoded(page))
 }
 
 function encoded(page: Page): string {
   const lines = Object.entries(LETTERS).flatMap(([letter, part]) =>
     page[part] === undefined ? [] : [letter + page[part]],
   )
-  return Buffer.from(lines.join('\n')).toString('base64url')
+  return Buffer.from(lines.join('\n'), 'latin1').toString('base64url')
 }
 
 export function readPage(text: string): Page {
-  return cached(pages, text, () => {
-    const lines = Buffer.from(text, 'base64url').toString('latin1').split('\n')
-    return Object.fromEntries(lines.map(line => [LETTERS[line[0] as keyof typeof LETTERS], line.slice(1)]))
-  })
+  const known = pages.get(text)
+  if (known !== undefined) return known
+  const lines = Buffer.from(text, 'base64url').toString('latin1').split('\n')
+  const parts = lines.map(line => [LETTERS[line[0] as keyof typeof LETTERS], line.slice(1)])
+  const page: Page = Object.fromEntries(parts)
+  return isHostAlone(page) ? cached(pages, text, page) : page
 }
 
-function cached<Value>(cache: Map<string, Value>, key: string, make: () => Value): Value {
-  const found = cache.get(key)
-  if (found !== undefined) return found
-  const made = make()
+function cached<Value>(cache: Map<string, Value>, key: string, value: Value): Value {
   if (cache.size >= CACHED_MAX) cache.clear()
-  cache.set(key, made)
-  return made
+  cache.set(key, value)
+  return value
 }

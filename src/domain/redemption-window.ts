@@ -1,5 +1,5 @@
 /**
- * The record that counts the redemptions of a caller or an API key in the last minute (limits.ts). Its fields, in bytes:
+ * The record that counts the redemptions of a caller or an API key in the last minute. limits.ts explains times. Fields, in bytes:
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
@@ -9,19 +9,19 @@
 import { readUInt24, writeUInt24 } from './bytes.ts'
 import { COUNT_MAX, heldTime, isLive, type Limited, sharesStep, stepMs, WINDOW_MS, waitMs } from './limits.ts'
 
-const EMPTY = Buffer.alloc(0)
 const HEADER_BYTES = 4
+const EMPTY = Buffer.alloc(HEADER_BYTES)
 const ENTRY_BYTES = 5
 const COUNT_AT = 3
 
 type WindowDecision = { readonly status: 'admitted'; readonly record: Buffer } | Omit<Limited, 'policy'>
 
-/** Takes limits from 1. The request counts once the returned record is stored. */
+/** The request counts once the returned record is stored. @param limit at least 1 */
 export function admitToWindow(stored: Buffer | undefined, nowMs: number, limit: number): WindowDecision {
   const record = stored ?? EMPTY
   const { length } = record
-  const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record, length - ENTRY_BYTES))
-  let total = length === 0 ? 0 : record.readUInt32BE(0)
+  const time = heldTime(nowMs, length === HEADER_BYTES ? undefined : readUInt24(record, length - ENTRY_BYTES))
+  let total = record.readUInt32BE(0)
   let firstLive = HEADER_BYTES
   while (firstLive < length && !isLive(time, readUInt24(record, firstLive))) {
     total -= record.readUInt16BE(firstLive + COUNT_AT)
@@ -48,7 +48,7 @@ function appended(old: Buffer, firstLive: number, time: number, total: number, s
     last >= firstLive &&
     sharesStep(readUInt24(old, last), time, step) &&
     old.readUInt16BE(last + COUNT_AT) < COUNT_MAX
-  const keptEnd = joins ? last : Math.max(firstLive, old.length)
+  const keptEnd = joins ? last : old.length
   const at = HEADER_BYTES + keptEnd - firstLive
   const record = Buffer.allocUnsafe(at + ENTRY_BYTES)
   record.writeUInt32BE(total + 1, 0)

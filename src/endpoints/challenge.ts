@@ -27,7 +27,7 @@ import {
 } from './visit.ts'
 
 /** Headers that tell the widget what it may read of the browser. The body cannot, because the contract fixes its fields. */
-const HEADS = {
+const TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
 } satisfies Record<(typeof SIGNALS)[number], string>
@@ -67,7 +67,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
     ending: issued,
     body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${expiresAt}}`,
     headers: NO_HEADERS,
-    head: HEADS[site.record.signals],
+    contentType: TYPES[site.record.signals],
   }
 }
 

@@ -19,7 +19,7 @@ import type { Reason } from '../domain/outcome.ts'
 import { DEMO_KEY_PREFIX } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, type Reply, refusalReply, STATUS_LINES } from './replies.ts'
+import { CORS_JSON_TYPE, HEADER_BREAK, JSON_TYPE, type Reply, refusalReply, STATUS_LINES } from './replies.ts'
 import { type Framing, readHead, readProxyHead } from './request-headers.ts'
 
 /** Other characters could forge a log line or a header. */
@@ -39,13 +39,13 @@ const CHUNKS_MAX = 10_000
 const TAKE_MS_MAX = 15_000
 
 /**
- * This share of answers without a body ends the connection, so that uWebSockets.js buffers 64 on average, or 20 KB, for a client
- * that reads nothing.
+ * This share of bare answers (without a body) ends the connection, so that uWebSockets.js buffers 64 of them on average, or 20 KB,
+ * for a client that reads nothing.
  */
 const BARE_LAST_SHARE = 1 / 64
 
 /** Builds of uWebSockets.js for Node.js 24 end a connection with `endWithoutBody`, and not with `tryEnd`. */
-const ENDS_WITH_HEAD = process.versions.modules === '137'
+const ENDS_WITHOUT_BODY = process.versions.modules === '137'
 
 /**
  * Reading pauses while a request waits. Otherwise, once its client ends its sending side, uWebSockets.js closes the connection,
@@ -56,8 +56,8 @@ let pauses = 0
 let pausesSinceMs = 0
 
 /**
- * The number of answers in one tick of the event loop. The next answer waits, which ends a connection that pipelines. One read
- * can bring 10,000 requests, and answering them all would delay everyone else by a second.
+ * The number of answers in one tick of the event loop. A further answer waits, and a client that pipelines thereby loses its
+ * connection. One read can bring 10,000 requests, and answering them all would delay everyone else by a second.
  */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
@@ -85,22 +85,24 @@ export class Exchange {
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
+  /** The request's method is HEAD. */
   readonly #isHead: boolean
   readonly #framing: Framing
-  /** `#answerLast` has scheduled the answer that ends the connection. */
+  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
+  readonly #isCloseAsked: boolean
+  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
+  readonly #hasContinued: boolean
+  // The fields below change, in this order.
+  /** Inside a callback of uWebSockets.js. */
+  #isInCallback = false
+  #isBodyPending = false
+  #isPaused = false
+  /** The answer ends the connection, and waits for the timer of `#answerLast`. */
   #isLastAnswer = false
   /** Answered, or the client has left. */
   #isOver = false
-  #isBodyPending = false
-  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
-  readonly #isCloseAsked: boolean
-  /** Inside a callback of uWebSockets.js. */
-  #isInCallback = false
-  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
-  readonly #hasContinued: boolean
   /** Closing the connection must wait for the end of the cork: inside it, the answer would stay unsent. */
   #closesAfterCork = false
-  #isPaused = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
     this.#host = host
@@ -112,7 +114,7 @@ export class Exchange {
     const relayed = socketPeer === undefined ? undefined : relay?.clientOf(socketPeer)
     const peer = relay === undefined ? socketPeer : relayed?.address
     const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
-    // A proxy whose PROXY header names no client passes on a client's own headers.
+    // A trusted proxy whose PROXY header names no client passes on a client's own headers: they are ignored, without a report.
     const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
@@ -181,13 +183,10 @@ export class Exchange {
     this.#isBodyPending = true
     this.#response.onData((chunk, isLast) => {
       if (this.#isOver) return
-      const isLate = !isLast && performance.now() - this.startedAtMs > BODY_MS_MAX
-      if (++chunks > CHUNKS_MAX || (isLate && !isDone)) {
-        this.#response.close()
-        return
-      }
+      if (++chunks > CHUNKS_MAX) return void this.#response.close()
       if (isDone) return
       if (!isLast) {
+        if (performance.now() - this.startedAtMs > BODY_MS_MAX) return void this.#response.close()
         if (excessBytes === 0 && body.add(chunk)) return
         excessBytes += chunk.byteLength
         if (excessBytes <= EXCESS_BYTES_MAX) return
@@ -208,7 +207,10 @@ export class Exchange {
     this.#isInCallback = true
     this.#run(step, argument)
     this.#isInCallback = false
-    if (this.#isOver || this.#isBodyPending || this.#isPaused) return
+    if (!this.#isOver && !this.#isBodyPending && !this.#isPaused) this.#pause()
+  }
+
+  #pause(): void {
     if (this.startedAtMs - pausesSinceMs > PAUSES_MS) {
       pausesSinceMs = this.startedAtMs
       pauses = 0
@@ -241,7 +243,7 @@ export class Exchange {
   answer(reply: Reply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
-    if (this.#mustEndConnection(isBare)) return this.#answerLast(reply)
+    if (!this.#isLastAnswer && this.#mustEndConnection(isBare)) return this.#answerLast(reply)
     if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
     this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
@@ -252,8 +254,7 @@ export class Exchange {
   }
 
   #mustEndConnection(isBare: boolean): boolean {
-    if (this.#isLastAnswer) return false
-    // uWebSockets.js itself ends the connection inside the callback.
+    // After an answer in its callback, uWebSockets.js itself ends the connection.
     if (this.#isCloseAsked && !this.#isInCallback) return true
     // The rest of an oversized body, or trailers after chunks, could be taken for a request.
     if (this.#isBodyPending || this.#framing !== 'length') return true
@@ -288,27 +289,27 @@ export class Exchange {
     corked!.#write(corkedReply!)
   }
 
-  #write({ status, body, headers, head }: Reply): void {
+  #write({ status, body, headers, contentType }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     const closes = this.#isLastAnswer || this.#host.isDraining
+    if (this.#isPaused) response.resume()
     this.#writeStatus(status)
+    if (this.#isCloseAsked) response.writeHeader('Connection', 'close')
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (head !== null) {
+    if (contentType !== null) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD))
+      response.writeHeader('Content-Type', contentType ?? (isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE))
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
     else this.#endWithBody(body, closes)
   }
 
   #writeStatus(status: number): void {
-    if (this.#isPaused) this.#response.resume()
     const line = STATUS_LINES[status]!
     // uWebSockets.js writes a header's name as it is, so the status line can be part of one.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
-    if (this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
   }
 
   /**
@@ -316,10 +317,7 @@ export class Exchange {
    * such a connection at the next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
    */
   #endWithBody(body: Buffer | string, closes: boolean): void {
-    if (closes) {
-      this.#response.end(body, true)
-      return
-    }
+    if (closes) return void this.#response.end(body, true)
     const [, isEnded] = this.#response.tryEnd(body, 0) // 0: the length is the body's
     if (!isEnded) this.#endLater(typeof body === 'string' ? Buffer.from(body) : body)
   }
@@ -341,7 +339,7 @@ export class Exchange {
    */
   #endWithoutBody(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
-    if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
+    if (closes && ENDS_WITHOUT_BODY) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes)
     if (isEnded) return
     if (closes) this.#closesAfterCork = true
@@ -369,7 +367,7 @@ const isClose = (connection: string | undefined) => connection?.length === 5
  * @param reply must have constant headers
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { endpoint, isCrossOrigin }: ExchangeRules) {
-  const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
+  const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE], ...reply.headers] as const
   const line = STATUS_LINES[reply.status]!
   const body = Buffer.from(reply.body)
   return (response: HttpResponse, request: HttpRequest) => {

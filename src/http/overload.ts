@@ -7,7 +7,7 @@
  * Work is new or begun (domain/endpoint.ts). All other requests are answered.
  *
  *   level 0   All requests are admitted.
- *   level 1   Once a tick's budget is used up, new work is refused until the next tick.
+ *   level 1   Once a tick's budget is used up, new work is refused until the next tick, but for NEW_PER_OTHER.
  *   level 2   Begun work is refused too, once its own budget is used up.
  *
  *   up        when all measurements of an interval are above the target
@@ -21,9 +21,9 @@ import type { Work } from '../domain/endpoint.ts'
 /** `measured` must be called this often. */
 export const MEASURE_MS = 20
 /** Level 0 or 1 is left upwards once the delay was too high for this long. A burst of 5,000 requests is over in 250 ms. */
-const RAISE_AFTER_MS = [500, 2000]
-/** Each level is left downwards once the delay was within the target for this long. */
-const LOWER_AFTER_MS = [0, 1000, 5000]
+const RAISE_AFTER_MS = { 0: 500, 1: 2000 }
+/** Level 1 or 2 is left downwards once the delay was within the target for this long. */
+const LOWER_AFTER_MS = { 1: 1000, 2: 5000 }
 /** Level 1 is left once at most this share of new work was refused: some ticks are long below capacity, too. */
 const SHED_SHARE_MAX = 0.02
 
@@ -32,7 +32,7 @@ const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 /** The least share of a budget after a long tick. */
 const BUDGET_MIN = 0.1
 /**
- * A tick whose budget is used up still admits one challenge for four other requests, so that a flood of those keeps nobody out
+ * A tick whose budget is used up still admits new work once for four other requests, so that a flood of those keeps nobody out
  * entirely. A visitor sends two others after a challenge, so at least half of the visitors get one.
  */
 const NEW_PER_OTHER = 0.25
@@ -40,9 +40,9 @@ const NEW_PER_OTHER = 0.25
 export class Overload {
   #level: 0 | 1 | 2 = 0
   readonly #delayMsTarget: number
-  /** All measurements since then were above the target. */
+  /** Every measurement from this time on was above the target. */
   #overSinceMs: number | undefined
-  /** No measurement since then was above the target. `#newSeen` and `#newShed` count from then on. */
+  /** Every measurement after this time was within the target. `#newSeen` and `#newShed` count since. */
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
@@ -68,19 +68,19 @@ export class Overload {
   measured(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
       this.#overSinceMs ??= nowMs
-      this.#startQuiet(nowMs)
-      if (this.#level === 2 || nowMs - this.#overSinceMs < RAISE_AFTER_MS[this.#level]!) return
+      this.#restartQuiet(nowMs)
+      if (this.#level === 2 || nowMs - this.#overSinceMs < RAISE_AFTER_MS[this.#level]) return
       this.#level++
       this.#overSinceMs = undefined
     } else {
       this.#overSinceMs = undefined
-      if (this.#level === 0 || nowMs - this.#quietSinceMs < LOWER_AFTER_MS[this.#level]!) return
+      if (this.#level === 0 || nowMs - this.#quietSinceMs < LOWER_AFTER_MS[this.#level]) return
       if (this.#level === 2 || this.#newShed <= this.#newSeen * SHED_SHARE_MAX) this.#level--
-      this.#startQuiet(nowMs)
+      this.#restartQuiet(nowMs)
     }
   }
 
-  #startQuiet(nowMs: number): void {
+  #restartQuiet(nowMs: number): void {
     this.#quietSinceMs = nowMs
     this.#newSeen = 0
     this.#newShed = 0

@@ -17,7 +17,7 @@ export interface Reply {
    * The Content-Type and the headers that follow it. undefined stands for those of JSON, a text is from `withHeader`, and null says
    * that `headers` has them all, as for a file or a page.
    */
-  readonly head?: string | null
+  readonly contentType?: string | null
 }
 
 /** Statuses as uWebSockets.js takes them: `404 Not Found`. */
@@ -30,12 +30,12 @@ export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries
  * line break would inject a header.
  */
 export const HEADER_BREAK = '\r\n'
-export const JSON_HEAD = `application/json${HEADER_BREAK}Cache-Control: no-store`
-export const CORS_JSON_HEAD = `${JSON_HEAD}${HEADER_BREAK}Access-Control-Allow-Origin: *${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
+export const JSON_TYPE = `application/json${HEADER_BREAK}Cache-Control: no-store`
+export const CORS_JSON_TYPE = `${JSON_TYPE}${HEADER_BREAK}Access-Control-Allow-Origin: *${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
 
-/** CORS_JSON_HEAD with one more header. Written apart, that header would take about 0.4 us. */
+/** CORS_JSON_TYPE with one more header. Written apart, that header would take about 0.4 us. */
 export function withHeader(name: string, value: string): string {
-  return `${CORS_JSON_HEAD}${HEADER_BREAK}${name}: ${value}`
+  return `${CORS_JSON_TYPE}${HEADER_BREAK}${name}: ${value}`
 }
 
 export const NO_HEADERS: HeaderList = []

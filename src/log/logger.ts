@@ -8,15 +8,13 @@ import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
-type LogFormat = 'auto' | 'json' | 'text'
-
 const output = new LogOutput()
 
 export function logLinesLost(): number {
   return output.linesLost
 }
 
-export async function logDestination(format: LogFormat): Promise<DestinationStream> {
+export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
   const { prettyFactory } = await import('pino-pretty')
@@ -32,7 +30,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
 
 /**
  * @param bindings fields of every line
- * @param secrets removed from every line
+ * @param secrets removed from every line, in three layers (redaction.ts)
  */
 export function createLogger(
   level: string,
@@ -49,6 +47,7 @@ export function createLogger(
     hooks: { streamWrite: scrub },
   }
   const log = pino(options, destination)
+  // A process has one logger, so this replaces no other's.
   output.onWorksAgain = (lost, cause) =>
     log.warn({ lost, cause }, 'log lines were lost; the log can be written again')
   return log
@@ -62,7 +61,7 @@ export function endOnFault(log: Logger): void {
   })
 }
 
-/** Calls `report` at most once in `pauseMs`, with the number of calls since it was called last. */
+/** Returns a function that reports its calls at most once in `pauseMs`, with their number since the last report. */
 export function throttled<Details extends unknown[]>(
   pauseMs: number,
   report: (calls: number, ...details: Details) => void,

@@ -36,7 +36,7 @@ export class Totals {
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** Sites that someone chose on the dashboard. They have counts of their own even beyond SITES_MAX, here and in workers. */
-  readonly askedSites = new Set<string>()
+  readonly viewedSites = new Set<string>()
   /** Sites with counts of their own. */
   readonly #siteKeys = new Set<string>()
   /** What workers had counted for these sites before they got counts of their own. It stays under '', because no counter may shrink. */
@@ -55,7 +55,7 @@ export class Totals {
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
-      const isOwn = this.#siteKeys.size < SITES_MAX || this.askedSites.has(siteKey)
+      const isOwn = this.#siteKeys.size < SITES_MAX || this.viewedSites.has(siteKey)
       if (siteKey !== '' && isOwn) this.#giveOwnCounts(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)

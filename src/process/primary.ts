@@ -91,7 +91,7 @@ export class Primary {
   /** Resolves when all workers have sent counters, or after 500 ms. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
-    const sites = [...this.#totals.askedSites]
+    const sites = [...this.#totals.viewedSites]
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 

@@ -17,8 +17,8 @@ const RESTART_DELAY_MS_MAX = 1000
 const END_MS = 10_000
 /** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
-/** V8's heap may have so many times the bytes of the state, whose count leaves out garbage and some objects. */
-const HEAP_TIMES = 2
+/** V8's heap may have so many times the bytes of the state, whose count leaves out garbage and some objects, and MiB for all else. */
+const [HEAP_TIMES, HEAP_MIB_MORE] = [2, 256]
 
 export class StoreProcess {
   readonly #config: Config
@@ -26,6 +26,8 @@ export class StoreProcess {
   readonly #totals: Totals
   readonly #hungSeconds: number
   #child: ChildProcess | undefined
+  /** The first process served, so one that ends is replaced. */
+  #hasServed = false
   #isEnding = false
   readonly #restarts = new Restarts(RESTART_DELAY_MS_MAX)
   #usage: StoreUsage | undefined
@@ -42,9 +44,7 @@ export class StoreProcess {
   /** Resolves once it serves. @throws StoreSetupError */
   async start(): Promise<void> {
     const problem = await this.#fork()
-    if (problem === undefined) return
-    this.#isEnding = true
-    throw new StoreSetupError(problem)
+    if (problem !== undefined) throw new StoreSetupError(problem)
   }
 
   get pid(): number | undefined {
@@ -75,7 +75,7 @@ export class StoreProcess {
   #fork(): Promise<string | undefined> {
     const { dataDir, stateBytesMax } = this.#config
     const startedAtMs = performance.now()
-    const heapMiB = Math.ceil((HEAP_TIMES * stateBytesMax) / 2 ** 20) + 256
+    const heapMiB = Math.ceil((HEAP_TIMES * stateBytesMax) / 2 ** 20) + HEAP_MIB_MORE
     const execArgv = [...process.execArgv, `--max-old-space-size=${heapMiB}`]
     return new Promise(done => {
       const child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
@@ -85,8 +85,10 @@ export class StoreProcess {
       child.on('message', (message: StoreMessage) => {
         onHeard()
         if (message.type === 'lives') this.#usage = message
-        if (message.type === 'serves') done(undefined)
-        else if (message.type === 'failed') problem = message.line
+        else if (message.type === 'serves') {
+          this.#hasServed = true
+          done(undefined)
+        } else if (message.type === 'failed') problem = message.line
         else if (message.type === 'tells') this.#log[message.level](message.text)
       })
       const onEnd = (code: number | null, signal: string | null) => {
@@ -94,8 +96,7 @@ export class StoreProcess {
         this.#cpuBefore = this.cpuMicroseconds
         this.#usage = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
-        // Later, because `start` sets #isEnding if this was the first process.
-        setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
+        if (this.#hasServed && !this.#isEnding) this.#replace({ code, signal, problem }, startedAtMs)
       }
       child.on('error', error => {
         problem ??= error.message

@@ -1,4 +1,4 @@
-/** Plans what `powgate apply` writes: the sites and API keys of an export file that the store lacks, or has otherwise. */
+/** Plans what `powgate apply` writes: the sites and API keys of an export file that the store lacks, or has with other settings. */
 
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
@@ -33,7 +33,7 @@ export async function planApply(
     newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(KEY_BYTES))),
     now,
   })
-  const siteKeys = new Set([...sites, ...storedSites].map(({ siteKey }) => siteKey))
+  const siteKeys = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
   for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
   const problems = [
     ...diff.problems,
@@ -67,12 +67,13 @@ function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {
-  if (changes.length === 0) return []
+  if (changes.length === 0) return [] // as with `stay`
   return [
     `sites: the file has none, so every site would be ${missing}d (${changes.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
   ]
 }
 
+/** The store lists no deleted site, but its record stays and can be read. */
 async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Promise<string[]> {
   const created = changes.filter(({ action, isNewSiteKey }) => action === 'create' && !isNewSiteKey)
   const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
@@ -84,7 +85,7 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
 async function keyProblems(
   store: SiteStore,
   key: ApiKeyRecord,
-  siteKeys: ReadonlySet<string | undefined>,
+  siteKeys: ReadonlySet<string>,
 ): Promise<string[]> {
   const { id, siteKey, secretSha256 } = key
   if (!siteKeys.has(siteKey))

@@ -36,7 +36,7 @@ const CODE = 'code'
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
-  kept: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
+  kept: Pick<SiteRecord, 'siteKey' | 'createdAt'> & { readonly raise?: SiteRecord['raise'] | undefined },
   updatedAt: number,
 ): SiteRecord {
   const { siteKey, createdAt, raise } = kept
@@ -116,15 +116,15 @@ export async function updateSite(
   })
 }
 
-/** @param raise undefined ends the present raise */
+/** Makes a site's challenges harder until a time. @param raise undefined ends the present raise */
 export async function raiseSite(
   store: SiteStore,
   siteKey: string,
   raise: SiteRecord['raise'] | undefined,
   author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, ({ raise: _, ...before }, updatedAt) =>
-    siteRecord(before, { ...before, ...(raise && { raise }) }, updatedAt),
+  return changeSite(store, siteKey, author, (before, updatedAt) =>
+    siteRecord(before, { ...before, raise }, updatedAt),
   )
 }
 
@@ -153,8 +153,7 @@ export async function updateApiKey(
   const { expiresAt: expiresBefore = null } = before
   const { name = before.name, expiresAt = expiresBefore } = options
   if (name === before.name && expiresAt === expiresBefore) return before
-  const named = name === undefined ? {} : { name }
-  return changeKey(store, before, { ...named, expiresAt }, author)
+  return changeKey(store, before, { ...(name !== undefined && { name }), expiresAt }, author)
 }
 
 export async function revokeApiKey(

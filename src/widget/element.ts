@@ -44,7 +44,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #isDisabled = false
   /** False before connectedCallback, when attributeChangedCallback may run already. */
   #isAttached = false
-  /** False if the page has several elements and this one is out of view. `auto="load"` then waits until the form is used. */
+  /** Stays true on a page with a single element. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
@@ -70,9 +70,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         if (canStart && autoOf(this) !== 'off') this.#start()
       },
       onSubmit: () => {
-        const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#form.isWaiting) && !isOff) return this.execute()
-        if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
+        const needsClick = autoOf(this) === 'off' && this.#verification === undefined
+        if ((!this.#isDisabled || this.#form.isWaiting) && !needsClick) return this.execute()
+        if (needsClick) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
       onWaiting: () => this.#render(),
@@ -212,10 +212,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (!this.#isAttached || before === after) return
+    if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
-    if (name === 'name') this.#render()
-    else if (name !== 'lang' && this.#state !== 'idle') this.reset()
-    else this.#autoStart('load')
+    if (name === 'lang' || this.#state === 'idle') this.#autoStart('load')
+    else this.reset()
   }
 
   formAssociatedCallback(): void {
@@ -249,6 +249,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #autoStart(occasion: Auto): void {
     const isHidden = bare(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
+    // With several elements, those out of view wait until their form is used.
     const auto = autoOf(this)
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#start()
   }
@@ -371,7 +372,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       isDisabled: this.#isDisabled,
       isNeeded: error !== undefined || (isWorking && words.isWaiting),
     })
-    // "Please wait" would be wrong where a verification starts only on a click.
+    // The text of `required` asks to wait, which would be wrong where a verification starts only on a click.
     const complaint = error?.text ?? (waitsForClick ? 'press' : 'required')
     const advice = complaint === 'setup' ? `. ${words.text('tell')}` : ''
     const complaintText = words.text(complaint).replace('{b}', words.text('start')) + advice

@@ -129,10 +129,7 @@ export class FormLink {
     const [host, field] = [this.#host, this.#field]
     // Libraries read fields by name, so the token needs a field. It is added with the token, because until then a framework may
     // compare the page with its server's markup.
-    if (!token || !this.#name || this.form === null) {
-      takeOut(field)
-      return
-    }
+    if (!token || !this.#name || this.form === null) return void takeOut(field)
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
     const id = host.getAttribute('form')
     if (id !== null) field.setAttribute('form', id)

@@ -19,7 +19,7 @@ export const STORE_CAUSES = {
 
 export type StoreCause = keyof typeof STORE_CAUSES
 
-const IP_RULES = 'To see the list: powgate site show SITE_KEY.'
+const HOW_TO_SEE_IT = 'To see the list: powgate site show SITE_KEY.'
 
 export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, string>> = {
   webdriver: 'The browser says that a program drives it (navigator.webdriver).',
@@ -35,8 +35,8 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, string>> = {
     'The client sent no signals of a browser. A script, a home-made client, or an old widget.',
   solveTimeImpossible: 'The client claims that solving took longer than has passed since the challenge.',
   recentFailure: 'The address had failed within the last minute.',
-  'ip-blocked': `The block list of the site has the address. ${IP_RULES}`,
-  'ip-not-allowed': `The allow list of the site lacks the address. ${IP_RULES}`,
+  'ip-blocked': `The block list of the site has the address. ${HOW_TO_SEE_IT}`,
+  'ip-not-allowed': `The allow list of the site lacks the address. ${HOW_TO_SEE_IT}`,
   'test-key':
     'The site key is the published one that always fails. A page in production needs a site key of its own.',
   'proof-wrong': 'The counter does not solve the challenge. A client with a wrong solver, or a guess.',
@@ -52,7 +52,7 @@ export function limitWords(endpoint: string, policy: string): string {
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return ''
-  const isOfBackends = found.siteSetting === 'redeem'
+  const isOfBackends = !ENDPOINTS[name!].isCrossOrigin
   const counted = {
     address: isOfBackends ? 'address of a backend' : 'address, all sites together',
     'address-site': 'address and site',

@@ -8,7 +8,6 @@ import { loadConfig } from '../../src/config/config.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
-import { PRICING } from '../../src/domain/pricing.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
@@ -32,7 +31,7 @@ import {
 import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const keyring = new Keyring([TEST_SECRET])
-export const tags = new AddressTags(keyring.signing, PRICING)
+export const tags = new AddressTags(keyring.signing)
 
 export type Section = (subject: Subject) => void
 

@@ -50,7 +50,7 @@ function singleStep(): History {
 }
 
 const empty = () => new History(Date.now() - 3000, () => undefined)
-const counts = { workersRunning: 1, workersWithStore: 0, crashes: 3 }
+const counts = { workersRunning: 1, workersWithStore: 0, workerCrashes: 3 }
 const inTrouble = { ...WELL, isReady: false, isHealthy: false, ...counts }
 
 /** All looks of all would take minutes: what differs between states is what is there, not its colours. */

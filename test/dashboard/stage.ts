@@ -25,7 +25,7 @@ export const WELL: ServiceState = {
   evictedKeys: 0,
   isReloadDone: true,
   storeCauses: [],
-  crashes: 0,
+  workerCrashes: 0,
 }
 
 /** Tells where the history is served. The page must be built, because its script is bundled. */

@@ -15,13 +15,12 @@ import {
 } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { PRICING } from '../../src/domain/pricing.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 
 const SITE = 'site_0000000000000000000000'
 const SECRET = 'a secret of more than 32 characters'
 const OTHER = 'another secret of more than 32 characters'
-const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing, PRICING)
+const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing)
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)

@@ -47,7 +47,7 @@ const FLOWS = {
   ownerOf16: (index: number) => address(`198.51.${index % 250}.${(index >> 8) % 250}`),
 } satisfies Record<string, (index: number) => Address>
 
-const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, PRICING)
+const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 

@@ -4,7 +4,6 @@ import { Redis } from 'ioredis'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
-import { PRICING } from '../../src/domain/pricing.ts'
 import { openEmbedded } from './embedded.ts'
 import type { TestService } from './service.ts'
 
@@ -15,7 +14,7 @@ const KEPT_SECONDS = 600
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
   const { signing } = new Keyring(env.POWGATE_SECRETS!.split(','))
-  const firstProofs = new AddressTags(signing, PRICING).firstProofNames
+  const firstProofs = new AddressTags(signing).firstProofNames
   if (server === undefined) {
     const store = await openEmbedded(dataDir, { clock: () => nowMs - QUIET_MS })
     const storeEpoch = store.requests.epochOf('')!

@@ -108,12 +108,12 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that come; the oth
     assert.equal(sites[`site ${SITES_MAX - 1}`]!.challenges, 1)
     assert.equal(sites['']!.challenges, 498 + 7)
   }
-  totals.askedSites.add('site asked')
+  totals.viewedSites.add('site asked')
   totals.take(worker('3'), snapshot({}, { ...sitesFrom(SITES_MAX, 1), 'site asked': { challenges: 2 } }), 3)
   const { 'site asked': asked, '': others } = totals.sites()
   assert.deepEqual([asked!.challenges, others!.challenges], [2, 498 + 7 + 1])
   // What was counted under '' stays there.
-  totals.askedSites.add(`site ${SITES_MAX}`)
+  totals.viewedSites.add(`site ${SITES_MAX}`)
   const more = { ...sitesFrom(SITES_MAX + 1, 1), [`site ${SITES_MAX}`]: { challenges: 4 } }
   totals.take(worker('3'), snapshot({}, { ...more, 'site asked': { challenges: 2 } }), 3)
   for (const end of [() => {}, () => totals.gone(worker('3'))]) {

@@ -26,11 +26,11 @@ function tile(name: string, value: string, note = '', level?: Level): HTMLElemen
 }
 
 function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): HTMLElement[] {
-  const { workers, workersRunning, isReady, isHealthy, crashes } = service
+  const { workers, workersRunning, isReady, isHealthy, workerCrashes } = service
   const upSince = (sinceMs: number) => `up ${duration((nowMs - sinceMs) / 1000)}`
   const state = isHealthy ? (['Ready', 'good'] as const) : (['Degraded', 'warn'] as const)
   const [ready, readyLevel] = isReady ? state : (['Not ready', 'bad'] as const)
-  const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
+  const replaced = workerCrashes === 0 ? 'none crashed' : `${workerCrashes} crashed, replaced`
   const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
   const tiles = [
     tile('Service', ready, upSince(startedAtMs), readyLevel),

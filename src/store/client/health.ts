@@ -6,8 +6,8 @@
 import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener } from '../store.ts'
-import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
+import { causeOf } from './trouble.ts'
 
 /** Shards notice a lost server milliseconds apart; one log line reports all. */
 const GATHER_MS = 50

@@ -2,56 +2,18 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
-import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
-import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
+import { type StoreListener, StoreSetupError, type StoreStatus } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
+import { troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 /** Errors of a script whose user may not run one of its commands. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
-const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
-
-/** The variables that are probably wrong; the first match counts. */
-const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
-  [/NOAUTH/, ({ from }) => [from.password]],
-  [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
-  [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
-  [/NOPERM/, ({ from }) => [from.user]],
-  [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
-  [/certificate required|alert (bad cert|unknown ca|handshake)/, () => ['POWGATE_REDIS_TLS_CERT']],
-  [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
-]
-
-const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
-  [REFUSALS, 'auth'],
-  [/ENOTFOUND|EAI_AGAIN/, 'name'],
-  [/ECONNREFUSED/, 'refused'],
-  [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],
-  [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
-  [/LOADING/, 'loading'],
-  [/OOM/, 'memory'],
-  [/MISCONF/, 'disk'],
-  [/no answer|timed? ?out/i, 'timeout'],
-]
-
 const POLL_MS = 20
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
-
-export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
-  const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
-  const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
-  const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
-  const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
-  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
-}
-
-export function causeOf(why: string): StoreCause {
-  return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
-}
 
 /** Adds the refused command to a script's error, which names none before Redis 7.2: most often INFO, which is in `@dangerous`. */
 async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
@@ -88,15 +50,20 @@ export async function untilUsable(
     onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
-  await checkServer(connection.ask, target)
+  await selectDatabase(connection.ask, target)
+  await checkVersion(connection.ask, target)
 }
 
-/** Checks version and layout. It also selects the database, because ioredis would stay in database 0 if the wanted one is missing. */
-async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
+/** If the database is missing, ioredis would stay in database 0. */
+async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
       throw new StoreSetupError(troubleOf(target, error.message).line)
     })
+}
+
+/** Checks the version of Redis, or the layout of the store process, which tells it in its answer to INFO. */
+async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
   const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
   if (layout !== undefined && layout !== String(LAYOUT))
     throw new StoreSetupError(
@@ -105,11 +72,10 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]
-  if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])) {
+  if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1]))
     throw new StoreSetupError(
       `REDIS_URL: ${describeTarget(target)} is version ${major}.${minor}; ${VERSION_MIN.join('.')} or newer is needed`,
     )
-  }
 }
 
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
@@ -150,7 +116,7 @@ function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): str
   return 'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out'
 }
 
-/** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords. */
+/** Snapshots are a mere "if": INFO does not tell whether they are taken, and CONFIG GET would tell passwords. */
 function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
@@ -173,11 +139,12 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string | unde
       ? undefined
       : 'the primary that answered has no replica: nothing can take its place'
   // INFO counts good replicas only if min-replicas-to-write is set.
-  const asksForSome = fields.min_slaves_good_slaves !== undefined
-  if (replicas === 1 && asksForSome)
+  const needsReplica = fields.min_slaves_good_slaves !== undefined
+  if (replicas > 1 && !needsReplica)
+    return 'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10'
+  if (replicas === 1 && needsReplica)
     return 'there is one replica: promoted, it refuses all writes until another joins (min-replicas-to-write): set 0, or add a replica'
-  if (replicas === 1 || asksForSome) return undefined
-  return 'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10'
+  return undefined
 }
 
 function clusterAdvice(fields: Fields): string[] {
@@ -202,9 +169,10 @@ export async function statusOf(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** Returns seconds; 0 if unknown. */
+/** The seconds by which this host's clock is ahead of the store's; 0 if unknown. */
 async function clockAhead(ask: Ask): Promise<number> {
-  let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
+  let aheadMs = 0
+  let shortestMs = Number.POSITIVE_INFINITY
   for (let call = 0; call < TIME_CALLS; call++) {
     const askedAtMs = performance.now()
     const time = await askOrNothing(ask, 'time')

@@ -130,11 +130,8 @@ export class Shard {
   }
 
   enqueue(operation: Operation, settle: Settle): void {
-    if (!this.isUp) {
-      settle(undefined, 0, [])
-      return
-    }
-    this.#add(operation, settle)
+    if (this.isUp) this.#add(operation, settle)
+    else settle(undefined, 0, [])
   }
 
   #add(operation: Operation, settle: Settle): void {
@@ -149,10 +146,7 @@ export class Shard {
     const count = batch.settles.length
     if (count === 0 || (this.#pending.length > 0 && count < OPERATIONS_MAX)) return
     this.#batch = new Batch()
-    if (this.#pending.length >= PENDING_MAX) {
-      settleAll(batch, undefined)
-      return
-    }
+    if (this.#pending.length >= PENDING_MAX) return settleAll(batch, undefined)
     const call: Call = { batch, state: 'requeued', server: undefined }
     this.#pending.push(call)
     this.#armDeadline()
@@ -161,10 +155,8 @@ export class Shard {
 
   #send(call: Call): void {
     const server = this.#server
-    if (server === undefined || this.#connection.serverOf(this.slot) !== server) {
-      this.#requeue(call, 'the server is being looked for')
-      return
-    }
+    if (server === undefined || this.#connection.serverOf(this.slot) !== server)
+      return this.#requeue(call, 'the server is being looked for')
     call.state = 'sent'
     call.server = server
     this.#run(call.batch, server).then(
@@ -199,10 +191,7 @@ export class Shard {
   #answered(call: Call, reply: unknown): void {
     this.#silentSinceMs = performance.now()
     if (call.state !== 'sent') return
-    if (!isReplyTo(call.batch, reply)) {
-      this.#failed(call, 'a reply of unexpected length')
-      return
-    }
+    if (!isReplyTo(call.batch, reply)) return this.#failed(call, 'a reply of unexpected length')
     // A late reply of another connection may have an old epoch. Its answers are right: the script compared epochs operation by operation.
     if (call.server === this.#server) this.#learn(reply, call.batch.startedAtMs)
     this.#settle(call, reply)
@@ -211,10 +200,7 @@ export class Shard {
 
   #failed(call: Call, message: string): void {
     if (call.state !== 'sent') return
-    if (DID_NOT_RUN.test(message)) {
-      this.#requeue(call, message)
-      return
-    }
+    if (DID_NOT_RUN.test(message)) return this.#requeue(call, message)
     this.#settle(call, undefined)
     this.#goDown(message)
   }

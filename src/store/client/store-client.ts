@@ -10,17 +10,10 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import {
-  adviceOn,
-  evictionAdvice,
-  infoOf,
-  statusOf,
-  troubleOf,
-  untilUsable,
-  versionOf,
-} from './inspection.ts'
+import { adviceOn, evictionAdvice, infoOf, statusOf, untilUsable, versionOf } from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
+import { troubleOf } from './trouble.ts'
 
 export interface StoreClientOptions extends StoreListener {
   readonly target: RedisTarget

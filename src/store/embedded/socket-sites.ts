@@ -5,6 +5,7 @@ import { type SiteStore, StoreSetupError } from '../store.ts'
 
 type SiteOperation = keyof SiteStore
 
+/** All operations of a SiteStore, by its type, and the only ones that a peer can call. */
 const OPERATIONS: Readonly<Record<SiteOperation, true>> = {
   readSite: true,
   readApiKey: true,

@@ -7,7 +7,6 @@
 operations[67] = function(next_key, operation) -- 'C'
   local tag, address_limit, site_limit = unpack_bytes('>I3I3I3', operation, 2)
   local kind, keep = 0, 0 -- a challenge, without a nonce to record
-  -- Admitted, `first` is the site count and `second` the failures; else the milliseconds to wait and the policy.
   local admitted, first, second, _, accepted = admit_to_log(next_key, kind, tag, address_limit, site_limit, keep)
   if not admitted then
     answer(0, first, second)

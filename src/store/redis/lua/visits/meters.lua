@@ -1,6 +1,6 @@
--- Meters: two sums of accepted proofs that fade (domain/meters.ts): | at, Unix ms 8 | recent 4 | usual 8 |
--- The first two of a call are times: `usual` is when the shard's first proof came, and when the first one under the present names of
--- networks came; `at` is when that key was last renewed, so that it does not expire.
+-- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
+-- The first two of a call are the times of the shard's first proof, and of the first one under the present names of networks. They
+-- are rewritten once a day, so that they do not expire:                               | renewed, Unix ms 8 | 0 4 | born 8 |
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
 --   learned_share, learns_all_ms, returning_proofs, values, EPOCH_KEYS, at_end, seconds_text, shares_step
@@ -11,7 +11,7 @@ local meters = {} -- faded, by number
 
 -- Milliseconds since the first proof.
 local function age_of(number)
-  local record = meter_count > 0 and values[EPOCH_KEYS + number]
+  local record = meter_count > 0 and values[EPOCH_KEYS + number] -- without meters, an operation's keys stand there
   if not record then return 0 end
   local _, _, born = unpack_bytes(METER, record)
   return math.max(0, wall - born)
@@ -32,7 +32,8 @@ local function meter_of(number, recent_ms)
   return meter
 end
 
--- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual.
+-- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual, but all in
+-- the first hour, before which nothing is usual.
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
   -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay.
@@ -44,8 +45,8 @@ local function add(number, proofs, recent_ms, free, meter_age)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
 
--- Adds an accepted proof, or -1 to take it back. `fields` has from byte `start` on, of the site and then of the networks: free
--- proofs a minute 3 each, then numbers of meters 2 each. `accepted` are earlier proofs of the address.
+-- Adds an accepted proof, or -1 to take it back. `accepted` are earlier proofs of the address. `fields` has from `start` on, of the
+-- site and of each network: | free proofs a minute 3 each | numbers of their meters 2 each |
 local function add_proof(fields, start, accepted, proofs)
   local count = (#fields - start + 1) / 5
   for index = 0, count - 1 do

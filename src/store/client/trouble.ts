@@ -1,0 +1,45 @@
+/** Tells from the error of a store what is wrong: the cause, the setting to blame, and whether waiting can help. */
+
+import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import type { StoreCause } from '../../words/reasons.ts'
+import { storeErrorText } from '../../words/system-error.ts'
+import type { StoreTrouble } from '../store.ts'
+
+/** These end the waiting for a store: it has answered, and would say the same again. */
+const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
+
+/** The variables that are probably wrong; the first match counts. */
+const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
+  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
+  [/NOAUTH/, ({ from }) => [from.password]],
+  [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
+  [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
+  [/NOPERM/, ({ from }) => [from.user]],
+  [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
+  [/certificate required|alert (bad cert|unknown ca|handshake)/, () => ['POWGATE_REDIS_TLS_CERT']],
+  [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
+]
+
+const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
+  [REFUSALS, 'auth'],
+  [/ENOTFOUND|EAI_AGAIN/, 'name'],
+  [/ECONNREFUSED/, 'refused'],
+  [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],
+  [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
+  [/LOADING/, 'loading'],
+  [/OOM/, 'memory'],
+  [/MISCONF/, 'disk'],
+  [/no answer|timed? ?out/i, 'timeout'],
+]
+
+export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
+  const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
+  const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
+  const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
+  const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
+  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
+}
+
+export function causeOf(why: string): StoreCause {
+  return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
+}
