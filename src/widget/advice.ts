@@ -50,7 +50,7 @@ export function adviseOnNoToken(element: Element): void {
 }
 
 export function adviseOnLostSend(element: Element): void {
-  warnOnce('send-lost', 'the form was replaced while Send waited, so it is not sent', element)
+  warnOnce('send-lost', 'the form was replaced or hidden while Send waited, so it is not sent', element)
 }
 
 export function logFailure(element: Element, { code, message, text }: PowGateError): void {

@@ -85,6 +85,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       onClose: () => {
         this.#retrySubmission = undefined
       },
+      onSpent: () => this.reset(),
     })
   }
 

@@ -24,6 +24,8 @@ interface FormHooks {
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
   readonly onClose: () => void
+  /** The browser sent the form with its token, and the page is still there: it waits, or stays (a download, `target`, status 204). */
+  readonly onSpent: () => void
 }
 
 const FIELD = 'powgate-token'
@@ -222,8 +224,10 @@ export class FormLink {
   async #noteSent(event: Event, token: string): Promise<void> {
     this.#justSent = token
     await sleep(0) // The page's handlers run first.
-    await sleep(event.defaultPrevented ? HANDLED_MS : RESENT_MS)
+    const isByBrowser = !event.defaultPrevented
+    await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
     this.#justSent = undefined
+    if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 
   async #noteSubmitting(noted: Submitting): Promise<void> {
@@ -295,7 +299,8 @@ export class FormLink {
       const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
       this.#hooks.onFail(page.activeElement === activeElement, retry)
     }
-    if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
+    const isGone = this.form !== form || !form || !bare(form).isConnected || isRendered() !== wasRendered
+    if (form && !isSent && isGone) adviseOnLostSend(this.#host)
     clearTimeout(late)
     this.#setWaiting(false)
   }

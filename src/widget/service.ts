@@ -9,6 +9,7 @@ const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
 /** A random time up to this spreads the retries of a site's visitors. */
 const JITTER_MS = 500
+const ONLINE_ANYWAY_MS = 30_000
 /** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
@@ -150,7 +151,13 @@ function waitMsOf(retryAfter: string): number {
 async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stop = () => {}
   const online = new Promise<void>(resolve => {
-    stop = listen(window, 'online', () => resolve())
+    const stopListening = listen(window, 'online', () => resolve())
+    // A browser may take a device for offline that is not.
+    const timer = setTimeout(resolve, ONLINE_ANYWAY_MS)
+    stop = () => {
+      stopListening()
+      clearTimeout(timer)
+    }
   })
   onWait('offline', 0)
   try {

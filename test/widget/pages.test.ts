@@ -223,7 +223,7 @@ test('two buttons, pressed while Send waits: the form is sent with the last one'
   assert.equal((await received()).get('by'), 'publish')
 })
 
-test('a double click on a verified form: sent once, and two seconds later again', async () => {
+test('a double click on a verified form: sent once, and two seconds later again, with another token', async () => {
   const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
   // One second later by the page's own timers, which keep their order on a busy machine.
   await page.evaluate(`document.forms[0].addEventListener('submit', () => setTimeout(() => {
@@ -237,6 +237,7 @@ test('a double click on a verified form: sent once, and two seconds later again'
   assert.equal(pages.forms.length, 1)
   await page.click('text=Send')
   await eventually(60_000, 'the second form', () => pages.forms.length === 2)
+  assert.equal(new Set(pages.forms.map(({ fields }) => fields.get('powgate-token'))).size, 2)
 })
 
 test('a double click where a script sends the form: one call; after a mistake of the visitor Send works again soon', async () => {
