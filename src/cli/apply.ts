@@ -12,7 +12,7 @@ import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { type CommandEntry, fileValue, type Input } from './command.ts'
-import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
+import { onLostOutput, printChanges, printJson, printLine, requireOutput } from './output.ts'
 import { nameOfStore, withStore } from './site-store.ts'
 
 export const APPLY_COMMAND: CommandEntry = {
@@ -49,13 +49,15 @@ async function runApply(input: Input): Promise<void> {
   const { plan, hosts } = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
+    if (plan.keysMade.length > 0 && !isDry) requireOutput()
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
     return { plan, hosts: (await store.livingHosts()).living }
   })
-  if (!isDry)
-    onLostOutput(
-      `apply has changed ${storeName}, but its output is lost: revoke the API keys that it made, because nobody knows them.`,
-    )
+  if (!isDry) {
+    const advice =
+      plan.keysMade.length > 0 ? ': revoke the API keys that it made, because nobody knows them' : ''
+    onLostOutput(`apply has changed ${storeName}, but its output is lost${advice}.`)
+  }
   if (input.has('json')) printJson({ ...planJson(plan, hosts, isDry), store: storeName })
   else printPlan(plan, hosts, isDry, storeName)
 }

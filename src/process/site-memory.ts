@@ -42,7 +42,7 @@ export class SiteMemory {
   /** Connects to the Redis of the settings. What is remembered stays, even if it is another server. */
   async reconnect(config: Config): Promise<void> {
     this.#config = config
-    if (config.redis === undefined) return
+    if (config.redis === undefined) return // The kind of store changes only with a restart.
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
     const store = connectSites(config)
     this.#store = store
@@ -74,7 +74,7 @@ export class SiteMemory {
     for (let ms = 0; ; ms += REFRESH_MS) {
       const directory = this.#directory!
       await directory.refresh().catch(() => {}) // workers report a store that is away
-      if (ms % REREAD_MS === 0) await directory.refreshSome()
+      if (ms % REREAD_MS === 0) await directory.refreshSome() // never rejects
       this.#report()
       await sleep(REFRESH_MS, undefined, { ref: false })
     }

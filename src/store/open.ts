@@ -91,7 +91,7 @@ async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<Open
   state.epoch = randomInt(2 ** 32)
   const close = () => {
     state.epoch = savedEpoch
-    return server.close(sites.hasForgotten)
+    return server.close(sites.hasForgotten) // A command changes no other part of the state, so the saved one is good.
   }
   return Object.assign(sites, { close })
 }

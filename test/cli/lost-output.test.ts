@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -36,11 +38,17 @@ for (const [output, cause] of [
 test('where the output is closed or /dev/null no key is made; a reader that needs no more is no error', () => {
   const count = () => JSON.parse(powgate('site list --json', '').out).length
   const before = count()
+  const file = join(env.POWGATE_DATA_DIR, 'sites.json')
+  writeFileSync(
+    file,
+    JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'blog', keys: ['web'] }] }),
+  )
   for (const output of ['>&-', '> /dev/null'])
-    assert.deepEqual(
-      [powgate('site create --name shop', output).status, powgate('site create --name shop', output).err],
-      [1, 'standard output is closed or /dev/null: the API key would be lost. Nothing was made\n'],
-    )
+    for (const command of ['site create --name shop', `apply -f ${file}`]) {
+      const { status, err } = powgate(command, output)
+      const refused = 'standard output is closed or /dev/null: the API key would be lost. Nothing was made\n'
+      assert.deepEqual([status, err], [1, refused], command)
+    }
   assert.equal(count(), before)
   assert.deepEqual(powgate('site list', '| head -c 1').err, '')
 })

@@ -72,7 +72,7 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
+    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0] // 0 is nobody's epoch
     return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 

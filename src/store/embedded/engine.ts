@@ -88,6 +88,7 @@ export class Engine {
   /** @throws at an operation that it does not know: those before it were done, those after it were not */
   run(call: Call): Buffer {
     const { bytes, starts } = call
+    // Arguments: EVALSHA, the script's hash, number of keys, the keys, clock, head, then an operation each.
     const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
     const clock = call.text(clockAt) // a test's time; else empty
     this.#call = call
@@ -224,13 +225,15 @@ export class Engine {
     const epoch = this.#read(4)
     const untilMs = this.#read(4) * 1000
     const claim = this.#call.bytes.toString('latin1', this.#at, this.#end)
-    const keysAWindow = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
+    const hasToken = keepMs > 0
+    // Keys: window of the caller, window of the API key, record of the token, as far as there are these.
+    const keysAWindow = hasToken ? 2 : 1 // With a token, a window of junk follows each window.
     const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? keysAWindow : 0)]
     const markAt = keyAt + (keyLimit > 0 ? keysAWindow : 0)
-    this.#key = keepMs > 0 ? markAt + 1 : markAt
-    const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
-    const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
-    const status = keepMs > 0 ? this.#statusOf(epoch, before, claim) : 'untouched'
+    this.#key = hasToken ? markAt + 1 : markAt
+    const markKey = hasToken ? this.#call.text(markAt) : ''
+    const before = hasToken ? this.#liveMark(markKey) : undefined
+    const status = hasToken ? this.#statusOf(epoch, before, claim) : 'untouched'
     // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
     const caller = callerLimit > 0 ? this.#tryWindow(callerAt + junk, callerLimit, 'address') : undefined
