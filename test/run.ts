@@ -174,7 +174,10 @@ function runProgram(
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (output += text))
-    const timer = setTimeout(() => child.kill('SIGKILL'), FILE_MS_MAX)
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      for (const stream of [child.stdout, child.stderr]) stream.destroy() // a server that the file left has them open
+    }, FILE_MS_MAX)
     child.once('close', code => {
       clearTimeout(timer)
       const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)

@@ -31,6 +31,42 @@ const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
 const { PATH, HOME } = process.env
 
+// All that is awaited stands before the first test: the file's end would come while it waits.
+const form = (imports: string, more = '') => `${imports}
+import { useState } from 'react'
+import { PowGate } from 'powgate-page/react'
+export default function Contact() {
+  const [told, tell] = useState('')
+  const [count, press] = useState(0)
+  return <form action="${pages.origin()}/received" method="post">
+    <input name="name" defaultValue="" />
+    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${more} />
+    <output>{told}</output>
+    <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
+    <button>Send</button>
+  </form>
+}
+`
+const LAYOUT = `export default function Layout({ children }) {
+  return <html lang="en"><head><script async src="${gateway.origin()}/widget.js" /></head><body>{children}</body></html>
+}
+`
+
+const shop = join(project, 'shop')
+for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
+writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
+writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
+writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
+writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
+const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
+await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+const port = String(await freePort())
+const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+leftovers.add({ stop: async () => void server.kill() })
+const origin = `http://127.0.0.1:${port}`
+await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
+
 test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
   const publintPackage: string = 'publint' // no literal, which tsc would look for among the packages of the root
   const { publint } = await import(publintPackage)
@@ -66,41 +102,6 @@ test('types: the component, and the element in JSX with ref, form and events', (
   writeFileSync(join(project, 'types.tsx'), TYPES)
   assert.equal(typeErrors(project, 'types.tsx', '--jsx react-jsx --types react'), '')
 })
-
-const form = (imports: string, more = '') => `${imports}
-import { useState } from 'react'
-import { PowGate } from 'powgate-page/react'
-export default function Contact() {
-  const [told, tell] = useState('')
-  const [count, press] = useState(0)
-  return <form action="${pages.origin()}/received" method="post">
-    <input name="name" defaultValue="" />
-    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${more} />
-    <output>{told}</output>
-    <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
-    <button>Send</button>
-  </form>
-}
-`
-const LAYOUT = `export default function Layout({ children }) {
-  return <html lang="en"><head><script async src="${gateway.origin()}/widget.js" /></head><body>{children}</body></html>
-}
-`
-
-const shop = join(project, 'shop')
-for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
-writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
-writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
-writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
-writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
-const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
-await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
-const port = String(await freePort())
-const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
-const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
-leftovers.add({ stop: async () => void server.kill() })
-const origin = `http://127.0.0.1:${port}`
-await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
 
 async function send(page: Page): Promise<void> {
   await page.click('text=Send')
