@@ -38,7 +38,7 @@ function fieldsOf(flag: string): readonly SiteField[] {
 
 /** Returns the name that a flag of several fields has for this one (`webdriver` in `--weight webdriver=1`), else undefined. */
 function namedPart({ flag, path }: SiteField): string | undefined {
-  return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
+  return flag !== undefined && fieldsOf(flag).length > 1 ? path.at(-1) : undefined
 }
 
 function settingFlags(field: SiteField): Record<string, Flag> {
@@ -100,23 +100,26 @@ export function givenFields(input: Input): GivenFields {
   return given
 }
 
+/** Returns undefined if no flag sets the field. */
 function givenValue(field: SiteField, input: Input): unknown {
   const { form, path, flag, falseFlag } = field
-  if (flag === undefined) return undefined
-  const texts = textsFor(field, input.texts(flag))
-  if (falseFlag !== undefined) {
-    const isFalse = textsFor(field, input.texts(falseFlag)) !== undefined
-    if (texts !== undefined && isFalse)
-      throw new UsageError(`--${flag}, --${falseFlag}: expected one of the two for ${path.at(-1)}, not both`)
-    return isFalse ? false : texts && true
+  const texts = textsFor(field, flag, input)
+  if (falseFlag === undefined) {
+    if (texts === undefined) return undefined
+    if (texts.length > 1 && !form.text!.repeats)
+      throw new UsageError(`--${flag}: expected ${path.at(-1)} once`)
+    return form.text!.read(texts)
   }
-  if (texts === undefined) return undefined
-  if (texts.length > 1 && !form.text!.repeats) throw new UsageError(`--${flag}: expected ${path.at(-1)} once`)
-  return form.text!.read(texts)
+  const isTrue = texts !== undefined
+  const isFalse = textsFor(field, falseFlag, input) !== undefined
+  if (isTrue && isFalse)
+    throw new UsageError(`--${flag}, --${falseFlag}: expected one of the two for ${path.at(-1)}, not both`)
+  return isTrue || isFalse ? isTrue : undefined
 }
 
-/** Returns those texts of a flag that are for the field, or undefined if none is. */
-function textsFor(field: SiteField, given: readonly string[] | undefined) {
+/** Returns the texts that the command line gives the flag for this field, or undefined if it has none for it. */
+function textsFor(field: SiteField, flag: string | undefined, input: Input): readonly string[] | undefined {
+  const given = flag === undefined ? undefined : input.texts(flag)
   const part = namedPart(field)
   if (given === undefined || part === undefined) return given
   const texts = given.flatMap(text => valueOfPart(part, text) ?? [])

@@ -130,8 +130,7 @@ const REASON_OF_FIELD: Readonly<Record<string, Reason>> = {
 function refusalFor({ keyword, instancePath }: ErrorObject): Refusal {
   if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
   const field = instancePath.slice(1)
-  const reason = REASON_OF_FIELD[field]
-  return reason === undefined
-    ? { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }
-    : { reason }
+  if (field === 'idempotency_key')
+    return { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }
+  return { reason: REASON_OF_FIELD[field]! }
 }

@@ -44,7 +44,7 @@ export async function planApply(
   const storedKeys = await store.listApiKeys()
   const storedById = new Map(storedKeys.map(key => [key.id, key]))
   const keysAdded = apiKeys
-    .filter(key => isLater(key, storedById.get(key.id)))
+    .filter(key => replaces(key, storedById.get(key.id)))
     .map(key => ({ ...key, createdAt: key.createdAt || now }))
   const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
   const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
@@ -61,8 +61,8 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, records }
 }
 
-/** A key of the file is written if the store lacks it, or has an older copy. */
-function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
+/** A key of the file is written if the store lacks it, or has an older copy. A key without a time has createdAt 0, and replaces none. */
+function replaces(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
   return stored === undefined || updatedAtOf(key) > updatedAtOf(stored)
 }
 
@@ -94,7 +94,7 @@ async function keyProblems(
   if (stored?.deletedAt !== undefined)
     return [`apiKeys: ${id} was deleted with its site, and is not made again`]
   const isSame = stored?.siteKey === siteKey && stored.secretSha256 === secretSha256
-  if (isSame || isLater(key, stored)) return []
+  if (isSame || replaces(key, stored)) return []
   return [
     `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
   ]

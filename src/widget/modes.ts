@@ -78,7 +78,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
 }
 
 function codeUrl(codeAssets: string | undefined, name: string): string {
-  if (codeAssets === undefined) throw new Error('no code base')
+  if (codeAssets === undefined) throw new Error('no codeAssets')
   return codeAssets + name
 }
 
