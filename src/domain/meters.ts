@@ -113,11 +113,12 @@ function add(
   free: number,
   pricing: Pricing,
 ): void {
-  // Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay.
+  // Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
+  // only one and has faded since, `before` is below 0; a division by it would learn millions.
   const before = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
-  const budget = budgetOf(rates, free, pricing)
-  const share = ageMs < pricing.learnsAllMs ? 1 : Math.min(1, (pricing.learnedShare * budget) / rates.recent)
+  const learned = pricing.learnedShare * budgetOf(rates, free, pricing)
+  const share = ageMs < pricing.learnsAllMs || rates.recent <= learned ? 1 : learned / rates.recent
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }

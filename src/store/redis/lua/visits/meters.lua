@@ -33,14 +33,15 @@ local function meter_of(number, recent_ms)
 end
 
 -- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual, but all in
--- the first hour, before which nothing is usual.
+-- the first hour, while nothing is known to be usual.
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
-  -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay.
+  -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
+  -- only one and has faded since, `recent` is below 0; a division by it would learn millions.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-meter_age / usual_ms))) -- milliseconds that `usual` stands for
-  local budget = math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
-  local share = meter_age < learns_all_ms and 1 or math.min(1, learned_share * budget / recent)
+  local learned = learned_share * math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
+  local share = (meter_age < learns_all_ms or recent <= learned) and 1 or learned / recent
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
