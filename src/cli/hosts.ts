@@ -5,23 +5,27 @@ import { commandSettings, withStore } from './site-store.ts'
 
 export const HOSTS_COMMAND: CommandEntry = {
   name: 'hosts',
-  about: 'List the hosts that share the store, and what differs between them.',
+  about: 'List the hosts that share the store, and what differs between them: exit code 1 if anything does.',
   run,
 }
 
-async function run(input: Input): Promise<void> {
+/** Returns the exit code. */
+async function run(input: Input): Promise<number> {
   const { living } = await withStore(store => store.livingHosts())
   const hosts = [...living].sort((one, other) => (one.name < other.name ? -1 : 1))
   const found = hosts.flatMap((one, index) =>
     hosts.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )
-  if (input.has('json')) return printJson({ hosts: hosts.map(viewOf), differences: found })
-  if (commandSettings().redis === undefined)
-    return printLine('The embedded store has one host: this machine.')
-  if (hosts.length === 0) return printLine('No host runs.')
-  const rows = hosts.map(({ name, version, startedAt, workers }) => {
-    return [name, version, dateText(startedAt), String(workers)]
-  })
-  printTable(['host', 'version', 'since', 'workers'], rows)
-  printLine('', ...(found.length === 0 ? ['They agree.'] : found))
+  const isFine = found.length === 0
+  if (input.has('json')) printJson({ hosts: hosts.map(viewOf), differences: found })
+  else if (commandSettings().redis === undefined) printLine('The embedded store has one host: this machine.')
+  else if (hosts.length === 0) printLine('No host runs.')
+  else {
+    const rows = hosts.map(({ name, version, startedAt, workers }) => {
+      return [name, version, dateText(startedAt), String(workers)]
+    })
+    printTable(['host', 'version', 'since', 'workers'], rows)
+    printLine('', ...(isFine ? ['They agree.'] : found))
+  }
+  return isFine ? 0 : 1
 }
