@@ -72,6 +72,7 @@ export async function startServer(
   workerIndex: number,
   lost?: CachedRecords,
 ): Promise<Server> {
+  // These functions are called once the server is returned, so what they use is there.
   const stats = new Stats({
     readGauges: () => ({
       inFlight: host.inFlight,

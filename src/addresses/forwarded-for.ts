@@ -11,8 +11,8 @@
 import { type Address, type AddressSet, parseAddress } from './address.ts'
 
 const HOPS_MAX = 32
-/** The longest entry is `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%enp0s31f6]:65535"`. */
-const HOP_CHARACTERS_MAX = 66
+/** The longest entry is `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%INTERFACE]:65535"`, with 15 characters for the interface. */
+const HOP_CHARACTERS_MAX = 71
 
 /**
  * @param forwardedFor all values of a trusted peer's request, joined with ','

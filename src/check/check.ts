@@ -77,7 +77,7 @@ function describeAddresses(config: Config, { facts, notes }: Findings): void {
       )
     return
   }
-  const protocol = config.proxyProtocol ? 'PROXY protocol v2 and X-Forwarded-For' : 'X-Forwarded-For'
+  const protocol = config.proxyProtocol ? 'the PROXY protocol and X-Forwarded-For' : 'X-Forwarded-For'
   facts.push([
     'visitors are',
     `those that trusted proxies name by ${protocol}, else the addresses that connect`,

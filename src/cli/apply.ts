@@ -98,6 +98,7 @@ function planJson(
   hosts: readonly HostNote[],
   isDry: boolean,
 ) {
+  // In a dry run, a new site has its name in place of a key.
   const apiKeysMade = keysMade.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })

@@ -43,9 +43,9 @@ function queryOf(text: string): Query | undefined {
 async function runExplain(input: Input): Promise<void> {
   const query = queryOf(input.required(VISITOR.name))!
   const paths = input.texts('log') ?? [STDIN]
-  const readsStdin = paths.filter(path => path === STDIN).length
-  if (readsStdin > 1) throw new UsageError('--log: - is given twice; standard input can be read once')
-  if (readsStdin === 1 && process.stdin.isTTY)
+  const stdinCount = paths.filter(path => path === STDIN).length
+  if (stdinCount > 1) throw new UsageError('--log: - is given twice; standard input can be read once')
+  if (stdinCount === 1 && process.stdin.isTTY)
     throw new UsageError(
       '--log: expected the path of a file, or the log on standard input, which is a terminal',
     )

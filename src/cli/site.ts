@@ -211,7 +211,7 @@ async function usualRateOf(
 async function runUpdate(input: Input): Promise<void> {
   const given = givenFields(input)
   if (given.size === 0)
-    throw new UsageError('site update: expected something to change; see powgate site update --help')
+    throw new UsageError(`site update: expected something to change; see ${PROGRAM} site update --help`)
   const change: Change = (store, siteKey, author) =>
     updateSite(store, siteKey, before => withGiven(before, given), author)
   await runChange(input, 'site update', change, () => 'The site was changed')

@@ -258,11 +258,12 @@ function explanation(response: Response, answer: Fields | undefined): string {
   // uWebSockets.js refuses HTTP/1.0 before powgate sees the request.
   if (response.status === 505)
     return ': what stands before powgate speaks HTTP/1.0 to it, which powgate does not (nginx: proxy_http_version 1.1)'
+  // Answers to /siteverify have lists of one in their place.
+  const [code] = [answer?.code ?? answer?.['error-codes']].flat()
+  const [error] = [answer?.error ?? answer?.messages].flat()
   return [
-    typeof answer?.code === 'string'
-      ? ` ${answer.code}`
-      : ', and not by powgate: look at what stands before it',
-    typeof answer?.error === 'string' ? `: ${answer.error}` : '',
+    typeof code === 'string' ? ` ${code}` : ', and not by powgate: look at what stands before it',
+    typeof error === 'string' ? `: ${error}` : '',
     retryAfter === null ? '' : ` Retry after ${retryAfter} s.`,
   ]
     .join('')

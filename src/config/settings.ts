@@ -2,6 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
+import { LIMIT_MAX } from '../domain/limits.ts'
 
 export interface Setting {
   readonly accepts: (text: string) => boolean
@@ -15,7 +16,6 @@ export interface Setting {
 }
 
 const WORKERS_MAX = 256
-const LIMIT_MAX = 1_000_000
 export const SECRET_CHARACTERS_MIN = 32
 
 type Range = readonly [minimum: number, maximum: number]

@@ -61,7 +61,7 @@ export class Steps {
     return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
   }
 
-  /** False if what the site counted so far may be in the rings of OTHER_SITES. */
+  /** False while the site has no rings of its own and there are OTHER_SITES, among which it may be counted. */
   isApart(siteKey: string): boolean {
     return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }

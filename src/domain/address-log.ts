@@ -61,7 +61,7 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites in `ACCEPTED_MS`; estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
+      /** Accepted proofs at all sites whose nonces are kept (ACCEPTED_MS); estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
       readonly accepted: number
       /** The nonce was spent before. The request counts like a first one; the caller refuses it. */
       readonly isUsed: boolean
@@ -75,7 +75,7 @@ type LogDecision =
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** An accepted proof counts for its address for this long. A used nonce is kept at least this long. */
+/** An accepted proof counts for its address for as long as its nonce is kept: this long, or longer if the challenge could be. */
 export const ACCEPTED_MS = 300_000
 export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
@@ -100,6 +100,7 @@ export function admitToLog(
   spending?: Spending,
 ): LogDecision {
   const length = record?.length ?? 0
+  // The last entry is always a request: `addRequest` ends every record.
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
   newRecord = memory.ofLength(length + 2 * ENTRY_BYTES) // the old entries, a used nonce and a request
   const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW_RANGE)

@@ -41,9 +41,9 @@ export class AddressTags {
   /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   /**
-   * Names of two times: of the shard's first proof, and of the first one under the names that this secret makes. A new first secret
-   * renames all networks, so their meters start at zero, and their age with them: by the shard's age that zero would be their
-   * usual rate, and each proof an excess.
+   * Names of two times: of the shard's first proof, the age of sites' meters, and of the first proof under the names that this
+   * secret makes, the age of networks' meters. A new first secret renames all networks, so their meters start at zero. If their age
+   * did not start too, nothing would seem usual for them, and each proof an excess.
    */
   readonly firstProofNames: readonly [string, string]
   /** The ends of the owner's network's and of the wide network's bytes in an address. */

@@ -21,6 +21,8 @@ export interface Limited {
 }
 
 export const EXACT_LIMIT_MAX = 256
+/** The highest limit that can be set, in requests a minute. */
+export const LIMIT_MAX = 1_000_000
 /** The most requests that share an entry: its count has two bytes. */
 export const COUNT_MAX = 0xffff
 

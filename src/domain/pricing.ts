@@ -10,6 +10,7 @@ interface NetworkLevels {
 
 export interface NetworkPricing {
   readonly prefixBits: NetworkLevels
+  /** Proofs a minute that cost nothing. */
   readonly free: NetworkLevels
 }
 

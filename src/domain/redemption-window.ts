@@ -1,5 +1,6 @@
 /**
- * The record that counts the redemptions of a caller or an API key in the last minute. limits.ts explains times. Fields, in bytes:
+ * The record that counts the redemptions of a caller or an API key in the last minute. Requests within one step
+ * (`stepMs`) share an entry, and a clock that was set back stands at the last entry's time (`heldTime`). Fields, in bytes:
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *

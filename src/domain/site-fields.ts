@@ -4,6 +4,7 @@
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
+import { LIMIT_MAX } from './limits.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
 import {
   CIDR,
@@ -79,7 +80,7 @@ export function baseOf(
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
 /** 20 ms already give the lowest difficulty, 16 bits; beyond 10 s, visitors would leave. */
 const SOLVE_MS = integer('MS', 20, 10_000)
-const PER_MINUTE = integer('N', 1, 1_000_000)
+const PER_MINUTE = integer('N', 1, LIMIT_MAX)
 const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
 

@@ -81,7 +81,9 @@ export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // keeps fields of later versions
+  // Fields of later versions stay: the spread keeps them, withUnknownFields those of groups. Every field that the plan may lack has a
+  // default, which inEffect puts over the stored value.
+  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,

@@ -26,7 +26,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** Headers that tell the widget what it may read of the browser. The body cannot, because the contract fixes its fields. */
+/** The Content-Type, and a header that tells the widget what it may read of the browser: the contract fixes the body's fields. */
 const TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),

@@ -86,7 +86,7 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
-      /** True if the proof stays in the meters. */
+      /** False if the proof must be taken out of the meters. */
       readonly isCounted: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
@@ -173,6 +173,7 @@ function attemptWithTags(service: Service, visit: AllowedVisit, solution: Soluti
   const { siteKey } = site.record
   const { nonce } = solution
   const { store, settings, keyring } = service
+  // The nonce is bound to both shards, and spent on the address's; the token will be redeemed on the site's.
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
   const jointEpoch = store.nonceEpoch(addressKey, siteKey)
@@ -293,7 +294,7 @@ function concludeSolved(
   const within = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic, pricing)
   if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
-  // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
+  // Capped by this site's maximum, the proof was cheaper than at other sites, so it must not raise its neighbours' price there.
   const isCounted = !isCapped
   const isTest = site.test !== undefined
   const signals = isTest ? solved.signals : withFailures(solved.signals, admitted)

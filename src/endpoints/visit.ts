@@ -180,7 +180,7 @@ function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: bo
   return isJunk ? windowOfJunk(addressKey) : addressKey
 }
 
-/** Only the site's meter is asked for in known networks, which add no proof to it, and at private addresses. Test sites add none either. */
+/** In known networks and at private addresses, only the site's meter is asked for. Proofs of known networks and test sites do not count. */
 function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free

@@ -76,7 +76,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   }
 }
 
-/** Collects records, and keeps those of the last VISITS_SHOWN visits. */
+/** Collects records, and keeps those of the last VISITS_SHOWN visits, and of them the last RECORDS_MAX. */
 class LastVisits {
   isCut = false
   /** The key is the line, because both passes find some. */
@@ -87,9 +87,11 @@ class LastVisits {
   }
 
   add(line: string, record: LogRecord): void {
-    if (this.#records.size >= RECORDS_MAX) this.dropEarlier()
-    if (this.#records.size < RECORDS_MAX) this.#records.set(line, record)
-    else this.isCut = true
+    this.#records.set(line, record)
+    if (this.#records.size > RECORDS_MAX) this.dropEarlier()
+    if (this.#records.size <= RECORDS_MAX) return
+    this.#records.delete(this.#records.keys().next().value!) // the line that was read first
+    this.isCut = true
   }
 
   dropEarlier(): void {

@@ -341,8 +341,9 @@ export class Exchange {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITHOUT_BODY) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes)
-    if (isEnded) return
-    if (closes) this.#closesAfterCork = true
+    if (isEnded) return // there is no body, so the answer is complete
+    if (closes)
+      this.#closesAfterCork = true // for `#answerLast`, by which all bare answers go that close
     else this.#response.endWithoutBody()
   }
 

@@ -33,7 +33,7 @@ const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 const BUDGET_MIN = 0.1
 /**
  * A tick whose budget is used up still admits new work once for four other requests, so that a flood of those keeps nobody out
- * entirely. A visitor sends two others after a challenge, so at least half of the visitors get one.
+ * entirely.
  */
 const NEW_PER_OTHER = 0.25
 

@@ -17,7 +17,7 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * The field of an absent header is empty, or undefined from `readProxyHead`: the first of repeated headers counts, and it may be empty.
+ * The field of an absent header is empty, or undefined from `readProxyHead`. Of repeated headers the first counts, even an empty one.
  * X-Forwarded-For lines are joined and the last X-Request-Id counts, because proxies append theirs; both are read only from trusted
  * proxies.
  */
@@ -42,6 +42,7 @@ export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestH
   const isPost = request.getMethod() === 'post'
   const coding = isPost ? request.getHeader('transfer-encoding') : ''
   return {
+    // No endpoint uses both this and Authorization.
     siteKey: isCrossOrigin ? request.getHeader('x-site-key') : '',
     origin: request.getHeader('origin'),
     fetchSite: request.getHeader('sec-fetch-site'),

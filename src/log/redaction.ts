@@ -50,7 +50,8 @@ export function withhold<Value>(value: Value, scrub: (text: string) => string, d
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
 /** A token (domain/token.ts), plain or URL-encoded. Its nonce stays, for `powgate explain`. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
-const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
+/** Up to the last @, since a password may have one. */
+const URL_CREDENTIALS = /:\/\/[^\s/"]*@/g
 
 export function scrubByForm(text: string): string {
   return text

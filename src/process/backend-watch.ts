@@ -1,7 +1,7 @@
 /** Judges backends by what all workers counted: which used up half of a limit, and which name no visitor's address. */
 
 import { configFlag } from '../config/config.ts'
-import { WINDOW_MS } from '../domain/limits.ts'
+import { LIMIT_MAX, WINDOW_MS } from '../domain/limits.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 
 /** Fewer redemptions without a visitor's address may be an accident. */
@@ -18,7 +18,7 @@ export type LimitUse = ReturnType<typeof useOf>
 
 /** Times are `performance.now`, as parameters for the tests. */
 export class BackendWatch {
-  /** Counts the good tokens of each API key, until one comes with the visitor's address. */
+  /** Counts the good tokens of each API key, and of these the ones that came with the visitor's address. */
   readonly #apiKeys = new Map<
     string,
     { readonly siteKey: string; readonly count: number; readonly named: number; readonly atMs: number }
@@ -31,15 +31,16 @@ export class BackendWatch {
     for (const { apiKeyId, siteKey, isJunk, count, named } of counts) {
       const before = this.#apiKeys.get(apiKeyId) ?? { count: 0, named: 0 }
       const isFull = this.#apiKeys.size >= API_KEYS_MAX && !this.#apiKeys.has(apiKeyId)
-      if (isJunk || isFull || before.named > 0) continue
-      this.#apiKeys.set(apiKeyId, { siteKey, count: before.count + count, named, atMs: nowMs })
+      if (isJunk || isFull) continue
+      const sums = { count: before.count + count, named: before.named + named }
+      this.#apiKeys.set(apiKeyId, { siteKey, ...sums, atMs: nowMs })
     }
   }
 
   /** Returns the API keys whose redemptions are bound to no visitor's address, each with a warning. */
   unbound(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
-    for (const [apiKeyId, { named, atMs }] of this.#apiKeys)
-      if (named === 0 && nowMs - atMs >= UNBOUND_MS) this.#apiKeys.delete(apiKeyId)
+    for (const [apiKeyId, { atMs }] of this.#apiKeys)
+      if (nowMs - atMs >= UNBOUND_MS) this.#apiKeys.delete(apiKeyId)
     return [...this.#apiKeys]
       .filter(([, { count, named }]) => named === 0 && count >= UNBOUND_MIN)
       .map(([apiKeyId, { siteKey, count }]) => {
@@ -117,8 +118,9 @@ function useOf({ caller, limit, isJunk, bySite }: Window) {
   return { caller, sites, perMinute, limit, isJunk, text }
 }
 
-/** Leaves room for five times the rate. Returns 100 at least, and a number that is 1, 2 or 5 and zeros. */
+/** Leaves room for five times the rate, up to LIMIT_MAX. Returns 100 at least, and a number that is 1, 2 or 5 and zeros. */
 function limitFor(perMinute: number): number {
-  for (let decade = 100; ; decade *= 10)
+  for (let decade = 100; decade < LIMIT_MAX; decade *= 10)
     for (const step of [1, 2, 5]) if (step * decade >= 5 * perMinute) return step * decade
+  return LIMIT_MAX
 }

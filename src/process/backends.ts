@@ -64,15 +64,15 @@ export class Backends {
   }
 
   /** Logs each caller every ten minutes, and sooner if it was below its limit and now is over it. */
-  #logLimit({ text, caller: ip, sites, perMinute, limit, isJunk }: LimitUse, nowMs: number): void {
+  #logLimit({ text, caller, sites, perMinute, limit, isJunk }: LimitUse, nowMs: number): void {
     const isOver = perMinute > limit
-    const key = `${ip} ${isJunk}`
+    const key = `${caller} ${isJunk}`
     const before = this.#limitsLogged.get(key)
     if (before !== undefined && nowMs - before.atMs < LOGGED_AGAIN_MS && (before.isOver || !isOver)) return
     if (this.#limitsLogged.size > CALLERS_LOGGED_MAX) this.#limitsLogged.clear()
     this.#limitsLogged.set(key, { atMs: nowMs, isOver })
     this.#log.warn(
-      { event: isJunk ? 'redemption-junk' : 'redemption-limit', ip, site: sites[0], perMinute, limit },
+      { event: isJunk ? 'redemption-junk' : 'redemption-limit', caller, site: sites[0], perMinute, limit },
       text,
     )
   }

@@ -67,7 +67,10 @@ export class HostRegistry {
     return agreed
   }
 
-  /** Connects again after a reload. If the new store does not answer, the connection to the present one stays. */
+  /**
+   * Connects again after a reload, with the number of shards that `join` returned. If the new store does not answer, the connection to the
+   * present one stays.
+   */
   async reconnect(config: Config): Promise<void> {
     const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return

@@ -124,7 +124,7 @@ export function diffWithFile(
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, without using them. A file may set none of them on plan free.
     const outsidePlan = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
-    const isFromOtherStore = entry.updatedAt !== undefined
+    const isFromOtherStore = entry.updatedAt !== undefined // a copy of a site has such values as they were
     for (const { field } of changes)
       if (outsidePlan.includes(field) && !isFromOtherStore)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)

@@ -91,7 +91,8 @@ async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<Open
   state.epoch = randomInt(2 ** 32)
   const close = () => {
     state.epoch = savedEpoch
-    return server.close(sites.hasForgotten) // A command changes no other part of the state, so the saved one is good.
+    const savesState = sites.hasForgotten // nothing else that a command does changes the state, so the saved one is good
+    return server.close(savesState)
   }
   return Object.assign(sites, { close })
 }

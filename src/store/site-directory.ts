@@ -34,7 +34,7 @@ interface DirectoryOptions {
   readonly hasTestKeys: boolean
   /** Keys of sites that are answered as unknown. */
   readonly hidden?: ReadonlySet<string> | undefined
-  /** True for a copy of the store, which also answers records that it has not been asked for. */
+  /** True for a copy of the store, which takes in new records before anybody asks for them. */
   readonly isCopy?: boolean
 }
 

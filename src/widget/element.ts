@@ -149,10 +149,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
-      if (bare(document).querySelectorAll('pow-gate').length > 1) {
-        this.#isInView = false
-        this.#viewport.observe(this)
-      }
+      this.#isInView = bare(document).querySelectorAll('pow-gate').length === 1
+      if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
   }

@@ -1,6 +1,6 @@
 /**
  * The element's part in its form: it adds the token, keeps the form invalid without one, and sends a form later that was submitted
- * too early. Members of the form are read by `bare`, since fields hide those of their names.
+ * too early. Members of the form are read by `bare`, since fields hide those of their names; it binds methods to the form.
  */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
@@ -38,7 +38,10 @@ const RESENT_MS = 2000
 /** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
-/** What is about to submit the form. */
+/**
+ * What is about to submit the form: `requested` while the browser checks it for the page's call of `requestSubmit`, `#submitting`
+ * while a click or key is handled. The button pressed last, `#submitter`, is what a form that waits is sent by.
+ */
 interface Submitting {
   /** A click or key, whose default a handler of the page may prevent; undefined for a script. */
   readonly event?: Event
@@ -46,7 +49,6 @@ interface Submitting {
   readonly submitter: HTMLButtonElement | null
 }
 
-/** Set while the browser checks the form for the page's call of `requestSubmit`. */
 let requested: Submitting | undefined
 
 /**
@@ -91,7 +93,7 @@ export class FormLink {
   isJustSent = false
   /** The button that was pressed last: visitors may press another one while the form waits. */
   #submitter: HTMLButtonElement | null = null
-  /** True if the last submission was by a button with `formnovalidate`. */
+  /** True if the last submission without a token was by a button with `formnovalidate`. */
   #isUnchecked = false
   #stops: (() => void)[] = []
 
@@ -306,7 +308,8 @@ export class FormLink {
   }
 
   #setWaiting(isWaiting: boolean): void {
-    this.isWaiting = this.isJustSent = isWaiting
+    this.isWaiting = isWaiting
+    this.isJustSent = isWaiting // until LATE_MS have passed
     this.#hooks.onWaiting()
   }
 

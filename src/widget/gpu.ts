@@ -129,6 +129,8 @@ function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dis
   const answer = device.createBuffer({ size: 4, usage: MAP_READ | COPY_DST })
   const layout = pipeline.getBindGroupLayout(0)
   const group = device.createBindGroup({ layout, entries: [{ binding: 0, resource: { buffer } }] })
+  // COMMON_COUNTERS counters have the same first digits, hence the same COMMON_ROUNDS first words, so those rounds are done here.
+  // The shader gets `words` as BUFFER tells (solver/shader.ts): mask, first and found are neighbours.
   return async (start, groups) => {
     const input = paddedWords(proofInput(nonce, start)).subarray(0, COMMON_ROUNDS)
     const state = Int32Array.from(INITIAL_STATE)

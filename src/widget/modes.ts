@@ -183,7 +183,8 @@ function starter(url: string): () => Worker {
 
 async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   const { assets, codeAssets, mode } = settings
-  // If the browser has workers, the page's policy has refused them. It would refuse WebAssembly too, and report one more violation.
+  // If the browser has workers, or the page asks for this mode, the page's policy refuses workers. It would refuse WebAssembly too, and
+  // report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()

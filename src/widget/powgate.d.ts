@@ -133,7 +133,7 @@ export type PowGateAttributes = {
   solver?: 'worker' | 'frame' | 'blob' | 'page'
   /** The largest number of threads to use. */
   threads?: number | string
-  /** `off`: never. `on`: even if `threads` is set. */
+  /** `off`: never. `on`: even if `threads` is set. `software`: also one that the CPU plays, for tests. */
   gpu?: 'on' | 'off' | 'software'
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 

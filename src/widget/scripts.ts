@@ -1,4 +1,4 @@
-/** Starts workers from scripts, and loads scripts into the page, where Trusted Types or a pinned build restrict both. */
+/** Makes scripts' addresses acceptable to Trusted Types, and loads scripts into the page, also those of a pinned build. */
 
 import { bare, takeOut, timeoutSignal } from './dom.ts'
 import { isPinned, scriptNonce } from './settings.ts'

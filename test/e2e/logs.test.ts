@@ -120,7 +120,7 @@ describe('lines', () => {
       const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [junk, ...moreJunk] = await logged(service, 1, 'redemption-junk')
-      has(junk, { level: 'warn', ip: '127.0.0.0/24', site: siteKey, limit: 100 })
+      has(junk, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
       assert.doesNotMatch(junk.msg, /--limit-redeem/)
       assert.deepEqual([moreJunk, eventsOf(service, 'redemption-limit')], [[], []])
       const tokens = await Promise.all(
@@ -128,7 +128,7 @@ describe('lines', () => {
       )
       for (const token of tokens) await client.verifyToken(apiKey, { token })
       const [told, ...more] = await logged(service, 1, 'redemption-limit')
-      has(told, { level: 'warn', ip: '127.0.0.0/24', site: siteKey, limit: 100 })
+      has(told, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
       assert.ok(told.perMinute >= 50 && told.perMinute <= 60)
       assert.ok(told.msg.endsWith(command), told.msg)
       assert.deepEqual(more, [])

@@ -316,6 +316,13 @@ describe('on logs of any kind', () => {
       assert.deepEqual([found.records.length, nonces.size, found.isCut], [20, 10, isCut])
       assert.ok(nonces.has(`n-${visits - 1}`))
     }
+    const used = Array.from({ length: 2000 }, (_, time) =>
+      line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-used', time }),
+    )
+    const last = line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-last', time: 2000 })
+    const path = file('visits.log', [...used, last].join('\n'))
+    const { records, isCut } = await searchLogs([path], { text: 'same', kind: 'id' })
+    assert.deepEqual([records.length, records.at(-1)!.nonce, isCut], [1000, 'n-last', true])
   })
 
   test('a line of the service itself that has the address is not called somebody else’s', async () => {

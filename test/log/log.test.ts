@@ -133,6 +133,7 @@ test('a secret in a text, in a URL, in an object, cut in the middle of a long on
 test('a secret that was removed leaves the id of the API key, or the nonce of the token', () => {
   assert.equal(scrubByForm(`key ${API_KEY}.`), `key ${API_KEY.slice(0, 12)}[withheld].`)
   assert.equal(scrubByForm(`token "${TOKEN}"`), `token "[token of ${NONCE}]"`)
+  assert.equal(scrubByForm('redis://:one@two@host:6379/0'), 'redis://[withheld]@host:6379/0')
   for (const text of ['redis://127.0.0.1:6379/0', 'mail me@example.com about http://127.0.0.1/x'])
     assert.equal(scrubByForm(text), text)
 })

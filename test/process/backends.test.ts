@@ -42,6 +42,8 @@ test('half of a limit is told with caller, rate, limit and the command; less is 
   ])
   const [over, ...others] = near([[1, 'site_a', 'k', 180]])
   assert.match(over!, /^10\.0\.0\.1 sends 180 .* those beyond are refused\. .* --limit-redeem 1000$/)
+  const most = near([[1, 'site_a', 'k', 250_000, [500_000, 500_000]]])
+  assert.match(most.join(), /--limit-redeem 1000000$/, 'the highest that can be set')
   assert.deepEqual(others, [], 'the command raises the limit of the API key too')
 })
 
@@ -136,4 +138,7 @@ test('a backend that begins to name visitors is no longer told, even with more A
   assert.equal(watch.unbound(0).length, 1)
   note('first', true)
   assert.equal(watch.unbound(0).length, 0)
+  assert.equal(watch.unbound(86_400_000).length, 0, 'all are forgotten')
+  for (let index = 0; index < 20; index++) note('new', false)
+  assert.equal(watch.unbound(0).length, 1)
 })

@@ -25,7 +25,7 @@ const increase = (key: MetricKey, by: string, part: Part = '') =>
   sum(`increase(${seriesOf(key, '', part)}${INTERVAL})`, by)
 const mean = (key: MetricKey, by = '') => `${rate(key, '', by, '_sum')} / ${rate(key, '', by, '_count')}`
 const quantile = (q: number, key: MetricKey, where = '', by = '') =>
-  `histogram_quantile(${q}, ${rate(key, where, `${by}le`, '_bucket')})`
+  `histogram_quantile(${q}, ${rate(key, where, by === '' ? 'le' : `${by}, le`, '_bucket')})`
 const percentiles = (key: MetricKey, where = '') => ({
   p50: quantile(0.5, key, where),
   p95: quantile(0.95, key, where),
@@ -124,7 +124,7 @@ const LIMITS = [
 const SCORES = [
   panel(20, 'Difficulty', 'bits', lines('short', { min: 16 }), {
     '{{puzzle}} mean': mean('difficulty', 'puzzle'),
-    '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle, '),
+    '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle'),
   }),
   panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', UP_TO_1), {
     mean: mean('scores'),

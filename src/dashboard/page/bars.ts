@@ -72,12 +72,12 @@ function makeRow(choose?: () => void) {
   return { title, total, share, text, bar, columns, when, element }
 }
 
-/** Moves only rows that are out of place: a row that moves would lose the focus. */
+/** A row that moves loses the focus, so rows that go are removed first, and then only those that are out of place move. */
 function setRows(list: HTMLElement, rows: readonly HTMLElement[]): void {
+  for (const row of [...list.children]) if (!rows.includes(row as HTMLElement)) row.remove()
   for (const [index, row] of rows.entries()) {
     if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
   }
-  while (list.children.length > rows.length) list.lastElementChild!.remove()
 }
 
 /** The path of a vertical line for each step. */

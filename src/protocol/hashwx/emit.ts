@@ -1,7 +1,7 @@
 /**
  * Emits the programs of machine.ts as a WebAssembly module, because engines run that ten times as fast as `interpret`. Its one
  * function, `run(end)`, does what `interpret` does for all inputs from `batch` to the address `end`, in the memory that it imports.
- * Opcodes are those of WebAssembly's core specification 1.0, chapter 5.
+ * Opcodes are those of WebAssembly's core specification 1.0, chapter 5; machine.ts explains the instructions and their bits.
  */
 
 import {
@@ -97,6 +97,7 @@ export function emit(): usize {
   }
   putPass(false)
   putPass(true)
+  // Registers 8 and 9 never change.
   for (let register: u32 = 0; register < 8; register++) {
     put2(GET, INPUT)
     put2(GET, R0 + register)

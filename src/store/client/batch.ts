@@ -184,7 +184,8 @@ function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.addsProof[index] || reply[at] !== DONE) continue
     // The site's meter counts only addresses that return, so it has no proof of any other.
-    const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
+    const accepted = reply.readUInt32BE(at + SECOND)
+    const isReturning = accepted >= PRICING.returningProofs
     for (let position = isReturning ? SITE_METER : SITE_METER + 1; position < numbers.length; position++) {
       const meterAt = numbers[position]! - 1
       const { atMs, recent, usual } = meters[meterAt]!

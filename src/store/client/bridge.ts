@@ -54,7 +54,7 @@ export class BridgedRequests extends ShardedRequests {
     this.#options = options
   }
 
-  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. In those without the address's, admission refuses. */
+  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. The address's shard may be away: `#isLongAway` asks. */
   override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined

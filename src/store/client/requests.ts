@@ -72,7 +72,8 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0] // 0 is nobody's epoch
+    // Either half may be of the present. The pair of both present ones has been tried, and does no harm. 0 is nobody's epoch.
+    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
     return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 
@@ -238,7 +239,8 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
   if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
-  const markText = uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW_RANGE)) + uint16Text(mark)
+  const markText =
+    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW_RANGE)) + uint16Text(mark % MARK_LOW_RANGE)
   return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 

@@ -264,6 +264,7 @@ export class Shard {
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
+    if (this.isUp && server !== undefined) this.#server = undefined // ioredis has learned that the slot moved
     const isSearching = this.isUp && this.#server === undefined
     this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {

@@ -279,13 +279,14 @@ export class Engine {
     const count = (this.#end - this.#at) / (3 + 2) // of each meter, its free proofs and its number
     if (count === 0) return
     const free: number[] = []
-    const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER)
+    const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER); then the site's meter and those of networks
     for (let index = 0; index < count; index++) free.push(this.#read(3))
     for (let index = 0; index < count; index++) numbers.push(this.#read(2))
     const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
     const meters = metersFrom(list, this.#wallMs)
     fadeAll(meters, this.#wallMs, PRICING)
     const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
+    // Meters of the state were changed in place; those that are new are stored now.
     for (let index = 0; index < list.length; index++) {
       if (index < SITE_METER) renewFirstProof(list[index]!, this.#wallMs)
       const isNetwork = index > SITE_METER

@@ -62,7 +62,7 @@ async function takeSharedName(
   const giveUpAt = performance.now() + waitMs
   for (let isReported = false; !links(temporary, path); ) {
     if (isToldToEnd?.()) throw new StoreSetupError('told to end while another process had the data directory')
-    const owner = await ownerOf(path)
+    const owner = await askToLeave(path)
     if (owner === 'none') {
       await putAside(path)
       continue
@@ -93,7 +93,8 @@ function links(from: string, to: string): boolean {
 /** `none` if nobody answers, such as after a crash; `ends` if the owner is about to; `who` is what any other owner calls itself. */
 type Owner = 'none' | 'ends' | { readonly who: string }
 
-function ownerOf(path: string): Promise<Owner> {
+/** An owner whose service has gone ends when it is asked; any other answers with its name. */
+function askToLeave(path: string): Promise<Owner> {
   return new Promise((done, fail) => {
     const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
     socket.setTimeout(ASK_MS, () => {
@@ -116,17 +117,16 @@ function ownerOf(path: string): Promise<Owner> {
 
 /**
  * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
- * the name.
+ * the name. If a third has it by then, the owner notices that its name is gone, and ends (server.ts).
  */
 async function putAside(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
-    if ((await ownerOf(aside)) !== 'none') linkSync(aside, path)
+    if ((await askToLeave(aside)) !== 'none') links(aside, path)
     rmSync(aside)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT' && code !== 'EEXIST') throw socketError(path, error)
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw socketError(path, error)
   }
 }
 

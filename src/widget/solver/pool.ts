@@ -133,6 +133,7 @@ export class WorkerPool {
         if (!('tries' in report)) return
         tries[index] = report.tries
         onProgress(sum())
+        // An estimate: the others report each PROGRESS_MS, so in a quick search not at all.
         if (report.kind === 'found') resolve({ ...report, tries: report.tries * threads })
       }
     })

@@ -5,7 +5,7 @@ export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
 /** Fractions of the first 64 primes' cube roots (4.2.2). */
 export const ROUND_CONSTANTS: readonly number[] = fractions(64, 1 / 3)
 
-/** Fractions of the first primes' powers, in 32 bits; doubles have 35. */
+/** Fractions of the first primes' powers, in 32 bits. The powers are below 8, so a double has 50 bits of a fraction. */
 function fractions(count: number, power: number): number[] {
   const words: number[] = []
   for (let candidate = 2; words.length < count; candidate++) {

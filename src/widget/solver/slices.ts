@@ -23,6 +23,7 @@ export async function solveInSlices(
 ): Promise<Solved> {
   const search = solver(nonce, difficulty)
   let gpuFound = -1 // none yet; `search` returns a negative number for none too
+  // It never rejects.
   gpuCounter.then(counter => {
     gpuFound = counter
   })

@@ -48,7 +48,7 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
       const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3)
       const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10)
       const w = (scheduleSums[t]! + s0 + W[t - 7]! + s1 + W[t - 16]!) | 0
-      W[t] = isConstant[t] ? 0 : w
+      W[t] = isConstant[t] ? 0 : w // constant words are in roundInputs and scheduleSums already
       input = (input + W[t]!) | 0
     }
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7))

@@ -6,6 +6,8 @@
 -- returns  one string, because a client decodes a list integer by integer. store/wire.ts has its form, and the head's. It tells the
 --          meters as they are after the whole batch; zeros stand for one that is not there.
 -- From time.lua: wall
+--
+-- `at_end` are functions that write what the operations have counted; `has_used` tells whether one has spent a nonce or redeemed a token.
 -- From shared.lua: pack, checked_at, meter_count, values, EPOCH_KEYS, operations, at_end, answers, has_used
 -- From epoch.lua: batches, write_batches, shard_epoch
 local next_key = EPOCH_KEYS + meter_count + 1

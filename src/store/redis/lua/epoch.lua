@@ -4,8 +4,8 @@
 -- 1. There is none: the database is empty.
 -- 2. Redis is another process, or was a replica meanwhile: the note (KEYS[2]) has another server id.
 -- 3. Keys were evicted since the note.
--- 4. An older copy was put back: the number of batches that spent a nonce or redeemed a token is lower than `seen`. A copy put back
---    key by key would pass, if KEYS[3] had the number alone. So the epoch stands beside it:
+-- 4. An older copy was put back: the number of batches that spent a nonce or redeemed a token is lower than `seen`. While a copy is
+--    put back key by key, calls come in between, and would pass if KEYS[3] had the number alone. So the epoch stands beside it:
 --    a. The copy's KEYS[3] comes. Its number is too low, so this writes a new epoch, and a number above `seen` beside it.
 --    b. The copy's KEYS[1] comes. The number is now high enough, but stands beside another epoch, so this replaces the epoch again.
 -- 5. The clock was set, since records expire early when it is set forward. The note has the server's time, renewed each second. If

@@ -40,6 +40,7 @@ local function seconds_text(milliseconds)
   return text
 end
 
+-- Above EXACT_LIMIT_MAX, requests of one step share an entry (domain/limits.ts).
 local function step_ms(limit)
   if limit <= EXACT_LIMIT_MAX then return 1 end
   return math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)

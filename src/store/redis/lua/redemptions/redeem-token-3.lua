@@ -62,7 +62,7 @@ operations[82] = function(next_key, operation) -- 'R'
     if rest > keep then keep = rest end
     call('SET', KEYS[record_at], claim, 'EX', seconds_text(keep))
     written[KEYS[record_at]] = claim
-    has_used = true
+    has_used = true -- batch.lua counts such batches, for the epoch
   end
   return next_key
 end

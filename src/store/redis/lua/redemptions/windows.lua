@@ -3,6 +3,9 @@
 --
 -- Each window is read and written once a batch, because most requests of a batch come from the same few callers and API keys. All
 -- charges of one batch have the same time, hence share one entry.
+--
+-- held_time is now, or the last entry's time if the clock was set back; shares_step tells whether two times fall into one step of
+-- milliseconds, so that one entry counts both.
 -- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, COUNT_MAX, written, value_of, now, at_end, held_time, step_ms,
 --   shares_step
 local WINDOW_HEADER = 4

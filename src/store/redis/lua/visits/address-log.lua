@@ -81,7 +81,7 @@ end
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. If `keep` is
 -- not 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
--- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
+-- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
@@ -94,7 +94,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return true, 0, 0, false, 0
   end
   local entries, size = log_entries(record)
-  local time = size > 0 and held_time(entries[size - 2]) or now
+  local time = size > 0 and held_time(entries[size - 2]) or now -- the last entry is always a request
   local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
   local used, longest = false, WINDOW_MS
   for index = 1, size, 3 do
@@ -138,6 +138,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   if keep > 0 and not used then
     local mark_keep = keep > ACCEPTED_MS and keep or ACCEPTED_MS
     if mark_keep > longest then longest = mark_keep end
+    -- The mark comes first, because the last entry must be a request.
     record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
   else
     record = record .. pack('>I3I3I2', time, label, count)

@@ -30,7 +30,7 @@ operations[86] = function(next_key, operation) -- 'V'
     answer(2, second, accepted)
   else
     answer(1, second, accepted)
-    has_used = true
+    has_used = true -- batch.lua counts such batches, for the epoch
     add_proof(operation, rest, accepted, 1)
   end
   return has_own_key and next_key + 2 or next_key + 1
