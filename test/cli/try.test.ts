@@ -154,7 +154,8 @@ for (const kind of STORE_KINDS) {
       const { siteKey, apiKey } = await powgate.json('site create --name few --base 16 --limit-redeem 1')
       const few = `try --as turnstile --site-key ${siteKey} --api-key ${apiKey}`
       await powgate.text(few)
-      assert.match(await powgate.problem(1, few), /siteverify answered 429 \S+: .* Retry after \d+ s\.$/)
+      const { problems: limited } = await powgate.run(few)
+      assert.match(limited.join(), /siteverify answered 429 rate-limited: .* Retry after \d+ s\.$/)
       const url = await serving(t, (_, response) => response.writeHead(403).end('<h1>Forbidden</h1>'))
       const keys = `--site-key site_0123456789ABCDEFabcdef --api-key sk_12345678_${'x'.repeat(43)}`
       const { problems } = await powgate.run(`try ${keys} --url ${url}`)
