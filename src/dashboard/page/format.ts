@@ -65,7 +65,7 @@ export function clockSeconds(ms: number): string {
   return CLOCK_SECONDS.format(ms)
 }
 
-/** "Mon, 3 Mar, 14:05". */
+/** "Mon, Mar 3, 14:05". */
 export function moment(ms: number): string {
   return `${DAY.format(ms)}, ${CLOCK.format(ms)}`
 }
