@@ -119,8 +119,10 @@ export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): b
   return lengths < 2
 }
 
+/** An empty Transfer-Encoding makes two, so that it is ambiguous as in `takeHeader`. */
 function countLength(name: string): void {
   if (name === 'content-length') lengths++
+  else if (name === 'transfer-encoding') lengths += 2
 }
 
 export interface ContentRequest {

@@ -144,23 +144,21 @@ export function readJson(body: Buffer): Parsed<unknown> {
   if (text.length > USUAL_BYTES_MAX && isNested(text))
     return refused({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
   try {
-    return { ok: true, body: JSON.parse(text, mayHideProto(text) ? refuseProto : undefined) }
-  } catch (error) {
-    return refused({ reason: error === HAS_PROTO ? 'body-shape' : 'body-not-json' })
+    const body: unknown = JSON.parse(text)
+    return PROTO_MEMBER.test(text) ? refused({ reason: 'body-shape' }) : { ok: true, body }
+  } catch {
+    return refused({ reason: 'body-not-json' })
   }
 }
 
-const HAS_PROTO = new Error('a member of the body is named __proto__')
-
-/** `__proto__` does no harm here, but might in later code. Escapes could hide it. Honest bodies have neither. */
-function mayHideProto(text: string): boolean {
-  return text.includes('__proto__') || text.includes('\\')
-}
-
-function refuseProto(name: string, value: unknown): unknown {
-  if (name === '__proto__') throw HAS_PROTO
-  return value
-}
+/**
+ * A member named `__proto__`, also in escapes. It does no harm here, but might in later code. A reviver would find it too, but takes a
+ * millisecond for 8 KB of numbers.
+ */
+const PROTO_MEMBER = new RegExp(
+  `"${[...'__proto__'].map(letter => `(?:${letter}|\\\\u00${letter.charCodeAt(0).toString(16)})`).join('')}"\\s*:`,
+  'i',
+)
 
 /** Decodes UTF-8 without the byte order mark that some libraries write, or says why the body is none. */
 export function textOf(body: Buffer): string | Unparsed {
@@ -224,13 +222,16 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** A message cuts the name of an unknown field to this length. */
 const NAME_CHARACTERS_MAX = 40
+/** A guess takes up to 20 us, and 8 KB have room for 1,400 fields: without this bound, a body would cost as much as 30 requests. */
+const GUESSED_FIELDS_MAX = 16
 
 /** Returns a message about a field that is probably misspelled, such as expectedIP. Ignoring that field would skip its check. */
 export function misspelling(value: object, known: readonly string[]): string | undefined {
   const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, '')
-  for (const name of Object.keys(value)) {
-    if (known.includes(name)) continue
-    const expected = known.find(one => letters(one) === letters(name)) ?? nearest(name, known)
+  const byLetters = new Map(known.map(name => [letters(name), name]))
+  const unknown = Object.keys(value).filter(name => !known.includes(name))
+  for (const name of unknown.slice(0, GUESSED_FIELDS_MAX)) {
+    const expected = byLetters.get(letters(name)) ?? nearest(name, known)
     if (expected !== undefined && !(expected in value))
       return `The field ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))} is unknown: ${expected} is expected.`
   }

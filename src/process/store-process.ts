@@ -78,7 +78,16 @@ export class StoreProcess {
     const heapMiB = Math.ceil((HEAP_TIMES * stateBytesMax) / 2 ** 20) + HEAP_MIB_MORE
     const execArgv = [...process.execArgv, `--max-old-space-size=${heapMiB}`]
     return new Promise(done => {
-      const child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
+      let child: ChildProcess
+      try {
+        child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
+      } catch (error) {
+        // For want of memory `fork` throws; most other errors come as an event.
+        const { message } = error as Error
+        done(message)
+        if (this.#hasServed && !this.#isEnding) this.#replace({ problem: message }, startedAtMs)
+        return
+      }
       let problem: string | undefined
       this.#child = child
       const onHeard = this.#killIfHung(child)

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { ChildProcess } from 'node:child_process'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
+import { eventually } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -14,6 +16,20 @@ test('a store process that cannot be forked, such as while Node.js is upgraded, 
   process.execPath = '/nowhere/node'
   const store = new StoreProcess(loadConfig({}), createLogger('silent', {}, []), new Totals())
   await assert.rejects(store.start(), { name: 'StoreSetupError', message: /ENOENT/ })
+})
+
+test('a store process for which there is no memory, so that fork throws, is started a moment later', async t => {
+  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
+  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals())
+  await store.start()
+  const spawn = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn', () => {
+    throw new Error('spawn ENOMEM')
+  })
+  process.kill(storePid(process.pid)!, 'SIGKILL')
+  await eventually(5000, 'a fork threw', () => spawn.mock.callCount() > 0)
+  spawn.mock.restore()
+  await eventually(10_000, 'it runs again', () => storePid(process.pid) !== undefined)
+  await store.end()
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
