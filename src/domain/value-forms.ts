@@ -35,6 +35,14 @@ interface TextForm<Value> extends ValueRule {
   readonly read: (texts: readonly string[]) => Value
 }
 
+/** Whether a value of a file is one that the flag could set. */
+export function isOfForm({ schema, text }: ValueForm<unknown>, value: unknown): boolean {
+  if (text === undefined) return typeof value === 'boolean'
+  if ((schema.type === 'array') !== Array.isArray(value)) return false
+  const type = 'minimum' in schema ? 'number' : 'string'
+  return [value].flat().every(item => typeof item === type && text.accepts(String(item)))
+}
+
 export const YES_NO: ValueForm<boolean> = { schema: { type: 'boolean', description: 'true or false' } }
 
 export function integer(placeholder: string, minimum: number, maximum: number): ValueForm<number> {

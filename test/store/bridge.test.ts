@@ -31,3 +31,22 @@ test('a flood of addresses from one network closes the door to itself, not to ne
   }
   assert.equal(told, 1)
 })
+
+test('what waits for Redis as it goes away is refused: only after failOpenAfterMs does a worker decide alone', async t => {
+  const bridge = {
+    workers: 1,
+    failOpen: { challenge: true, verify: true },
+    failOpenAfterMs: 300,
+    monotonicMs: () => 1000,
+    onCrowded: () => {},
+  }
+  const { store, server } = await startRedis(t, { deadlineMs: 100, bridge })
+  await new Promise(resolve => setTimeout(resolve, 400)) // it has been up for longer than that
+  server.freeze()
+  assert.equal((await challengeOn(store, { addressKey: 'AAAAAAAAAA01' })).status, 'unavailable')
+  await eventually(10_000, 'the worker decides', async () => {
+    const { status } = await challengeOn(store, { addressKey: 'AAAAAAAAAA01' })
+    return status === 'admitted'
+  })
+  server.thaw()
+})

@@ -235,6 +235,19 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
   )
 })
 
+test('a sweep does not fall behind new entries: where 6,000 a second live for a minute, two times the living are held at most', () => {
+  const [state, scale] = [new State(2 ** 30), 20]
+  const clock = { now: 0 }
+  const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
+  let added = 0
+  for (let nextSweep = 0; clock.now < 600_000; clock.now += 5) {
+    for (; added < (clock.now * 6) / scale; added++)
+      state.windows.set(`l:${added}`, deadFrom(clock.now + 60_000))
+    if (clock.now >= nextSweep) nextSweep = clock.now + sweep(state, clocks, 500 / scale)
+  }
+  assert.ok(state.windows.size < (2 * 360_000) / scale, `${state.windows.size}`)
+})
+
 test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async _t => {
   const dataDir = temporaryDir('store')
   const state = new State(2 ** 30)
@@ -279,15 +292,24 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
-const SITE = /name, active, origins or difficulty of a site/
+const SITE = /\w of a site: expected /
 const SITE_MISTAKES = [
   ['"name":"a"', '"name":1'],
   ['"active":true', '"active":"false"'],
   ['"origins":[]', '"origins":"a"'],
-  ['"origins":[]', '"origins":["a",1]'],
+  ['"origins":[]', '"origins":["https://a.example",1]'],
+  ['"origins":[]', '"origins":["a"]'],
   ['"difficulty":', '"dificulty":'],
   ['"base":18', '"base":"18"'],
+  ['"base":18', '"base":12'],
+  ['"base":18', '"base":30'], // above the maximum
   ['"max":28', '"max":2.5'],
+  ['"threshold":0.5', '"threshold":"high"'],
+  ['"networks":[]', '"networks":["nonsense"]'],
+  // These would shift the keys of other redemptions in a batch, so that one token is redeemed twice.
+  ...[0, -5, 64.5, 2 ** 24, '"many"'].map(
+    limit => ['"origins":[]', `"limits":{"redeem":${limit}},"origins":[]`] as const,
+  ),
 ] as const
 const API_KEY = /siteKey, secretSha256, revokedAt or expiresAt of an API key/
 const KEY_MISTAKES = [

@@ -157,6 +157,18 @@ test('redis cluster: ready as long as half of the shards answer, and what does n
   await first!.kill()
   await eventually(60_000, 'a third is lost', () => lacksThird(/nothing listens there/))
   assert.deepEqual([store.isReady(), store.trouble()?.cause], [true, 'refused'])
+  // A backend whose one site is there is not charged for it, so its other site goes on.
+  const keys = Array.from({ length: 200 }, freshKey)
+  const isAway = (key: string) => store.requests.awayMs(key) > 0
+  const redeemAt = (siteKey: string) =>
+    redemptionOn(store, {
+      callerKey: keys.find(key => !isAway(key))!,
+      callerLimit: 2,
+      apiKey: { id: 'someKey1', limit: 2, siteKey },
+    })
+  for (let count = 0; count < 3; count++)
+    assert.equal((await redeemAt(keys.find(isAway)!)).status, 'unavailable')
+  assert.equal((await redeemAt(keys.findLast(key => !isAway(key))!)).status, 'admitted')
   await first!.boot()
   await eventually(60_000, 'it is back', () => store.trouble() === undefined)
   second!.freeze()

@@ -76,7 +76,9 @@ export class BridgedRequests extends ShardedRequests {
   }
 
   #isLongAway({ addressKey }: ChallengeRequest, { status }: { readonly status: string }): boolean {
-    return status === 'unavailable' && this.awayMs(addressKey) >= this.#options.failOpenAfterMs
+    const awayMs = this.awayMs(addressKey)
+    // A shard that is up may refuse too, while too many calls are pending.
+    return status === 'unavailable' && awayMs > 0 && awayMs >= this.#options.failOpenAfterMs
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {

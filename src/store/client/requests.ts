@@ -130,6 +130,7 @@ export class ShardedRequests implements RequestStore {
         chargedAt: reply === undefined ? 0 : firstOf(reply, at),
       }))
     }
+    if (!siteShard.isUp) return UNAVAILABLE // nothing would be sent there, so nothing is charged here
     const { charged, chargedAt } = await chargeCaller(isJunk)
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {

@@ -201,7 +201,6 @@ export class Shard {
   #failed(call: Call, message: string): void {
     if (call.state !== 'sent') return
     if (DID_NOT_RUN.test(message)) return this.#requeue(call, message)
-    this.#settle(call, undefined)
     this.#goDown(message)
   }
 
@@ -236,13 +235,13 @@ export class Shard {
   #goDown(cause: string): void {
     const wasUp = this.isUp
     this.isUp = false
+    if (wasUp) this.#downSinceMs = performance.now() // first, because who is settled asks for how long
     this.#server = undefined
     for (const call of [...this.#pending]) this.#settle(call, undefined)
     const waiting = this.#batch
     this.#batch = new Batch()
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
-      this.#downSinceMs = performance.now()
       this.cause = cause
       // The server's silence counts from now, since there may have been nothing to answer before.
       this.#silentSinceMs = performance.now()

@@ -37,6 +37,8 @@ import {
 } from '../../domain/audit.ts'
 import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
+import { difficultyProblem, FIELDS, valueIn } from '../../domain/site-fields.ts'
+import { isOfForm } from '../../domain/value-forms.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
@@ -276,15 +278,17 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 }
 
+const NEEDED_FIELDS = ['name', 'active', 'origins', 'difficulty.base', 'difficulty.min', 'difficulty.max']
+
 /** A person may have edited the file: refuses mistakes that would make workers fail, or do something else. */
-function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
-  const isSite =
-    typeof name === 'string' &&
-    typeof active === 'boolean' &&
-    Array.isArray(origins) &&
-    origins.every(origin => typeof origin === 'string') &&
-    [difficulty?.base, difficulty?.min, difficulty?.max].every(Number.isInteger)
-  if (!isSite) throw new Error('name, active, origins or difficulty of a site is missing, or not of its kind')
+function checkSite(site: SiteRecord): void {
+  for (const field of FIELDS) {
+    const value = valueIn(site, field)
+    if (value === undefined ? NEEDED_FIELDS.includes(field.name) : !isOfForm(field.form, value))
+      throw new Error(`${field.name} of a site: expected ${field.form.schema.description}`)
+  }
+  const problem = difficultyProblem(site.difficulty)
+  if (problem !== undefined) throw new Error(`difficulty of a site: ${problem}`)
 }
 
 function checkApiKey({ siteKey, secretSha256, revokedAt, expiresAt = null }: ApiKeyRecord): void {

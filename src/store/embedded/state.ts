@@ -61,6 +61,8 @@ export class State {
 /** Counts the bytes of its entries, and is swept in slices. */
 class Entries extends Map<string, string> {
   #swept: Iterator<[string, string]> | undefined
+  /** Entries that the round has yet to see. */
+  #left = 0
   bytes = 0
 
   override set(key: string, value: string): this {
@@ -77,13 +79,22 @@ class Entries extends Map<string, string> {
     return super.delete(key)
   }
 
-  /** @returns the share of dead ones among the next `count`; undefined at the end */
+  /**
+   * A round ends after as many entries as there were at its start: the iterator goes on to those that were added since, and where more
+   * are added than swept it would stay among the living, while all behind it die.
+   *
+   * @returns the share of dead ones among the next `count`, or the next ROUND_SLICES-th of all, if that is more; undefined at the end
+   */
   sweep(count: number, isDead: (value: string) => boolean): number | undefined {
-    this.#swept ??= this.entries()
+    if (this.#swept === undefined) {
+      this.#swept = this.entries()
+      this.#left = this.size
+    }
+    const slice = Math.max(count, Math.ceil(this.size / ROUND_SLICES))
     let dead = 0
-    for (let seen = 0; seen < count; seen++) {
+    for (let seen = 0; seen < slice; seen++) {
       const { value: entry, done } = this.#swept.next()
-      if (done === true) {
+      if (done === true || this.#left-- === 0) {
         this.#swept = undefined
         return undefined
       }
@@ -91,7 +102,7 @@ class Entries extends Map<string, string> {
       this.delete(entry[0])
       dead++
     }
-    return dead / count
+    return dead / slice
   }
 }
 
@@ -121,10 +132,9 @@ function uint32At(text: string, at: number): number {
 }
 
 const SWEEP_COUNT = 500
-/**
- * A sweep reads live entries too, so the pause is short only while many are dead: at 100,000 entries a second, the dead never
- * outnumber the living for long.
- */
+/** With pauses of 100 ms, a round takes a minute at most, for which a window lives: the dead do not outnumber the living. */
+const ROUND_SLICES = 600
+/** A sweep reads live entries too, so the pause is short only while many are dead. */
 const SWEEP_PAUSES_MS = [
   { deadShareMin: 0.5, pauseMs: 5 },
   { deadShareMin: 0.1, pauseMs: 20 },
