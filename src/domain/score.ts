@@ -68,9 +68,11 @@ const RECENT_FAILURES_MAX = 6
 /**
  * An address' failures as a visitor's score counts them: as one where people succeed at least as often, because a neighbour may
  * have failed.
+ *
+ * @param accepted proofs, also those whose score was too low: each of these is a failure too
  */
 export function countedFailures(failures: number, accepted: number): number {
-  return failures <= accepted ? Math.min(1, failures) : failures
+  return failures <= accepted - failures ? Math.min(1, failures) : failures
 }
 
 /** Shared by most visitors, so that no list is made for them. */

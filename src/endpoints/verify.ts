@@ -303,7 +303,8 @@ function concludeSolved(
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
-  if (!passed) return { judgement, isCounted }
+  // What fails by the address's earlier failures alone was counted.
+  if (!passed) return { judgement, isCounted: false }
   // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const text = mintToken(keyring, {

@@ -89,6 +89,10 @@ export function metersConformance(name: string, make: StoreMaker): void {
       const { firstProofs, meters } = metering
       const list = [...firstProofs, ...meters].map(() => newMeter(own.clock.now))
       let most = 0
+      // As of a private address: it names the site's meter alone, and begins the store's age too.
+      const alone = { ...metering, meters: meters.slice(0, 1), free: metering.free.slice(0, 1) }
+      await solutionOn(own.store, { ...solutionIn(own, metering, 0), metering: alone })
+      for (const time of list.slice(0, 2)) renewFirstProof(time, own.clock.now)
       for (let step = 0; step < 400; step++) {
         own.clock.now += elapsedAt(step)
         const store = step % 2 ? own.store : own.other

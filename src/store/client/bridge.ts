@@ -84,7 +84,9 @@ export class BridgedRequests extends ShardedRequests {
   #challenge(request: ChallengeRequest): ChallengeAdmission {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
-    const { siteCount, failures, accepted } = decision
+    const { failures, accepted } = decision
+    // The worker counts by its part of the limit, the price by the whole.
+    const siteCount = Math.round(decision.siteCount * (request.siteLimit / Math.max(1, decision.siteLimit)))
     return { status: 'admitted', siteCount, failures, accepted, meters: undefined }
   }
 
@@ -125,7 +127,7 @@ export class BridgedRequests extends ShardedRequests {
     const record = Buffer.from(decision.record) // a copy, since the next call reuses that memory
     if (!logs.makesRoom(key, now)) logs.dropFirst()
     logs.set(key, record, now + WINDOW_MS)
-    return decision
+    return { ...decision, siteLimit: limits.siteLimit }
   }
 
   #noteCrowded(now: number): void {

@@ -8,6 +8,7 @@ local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000,
 local METER = '>dfd'
 
 local meters = {} -- faded, by number
+local has_proof = false -- whether this batch has added one, or taken one back
 
 -- Milliseconds since the first proof.
 local function age_of(number)
@@ -50,6 +51,7 @@ end
 -- site and of each network: | free proofs a minute 3 each | numbers of their meters 2 each |
 local function add_proof(fields, start, accepted, proofs)
   local count = (#fields - start + 1) / 5
+  if count > 0 then has_proof = true end
   for index = 0, count - 1 do
     local free = unpack_bytes('>I3', fields, start + 3 * index)
     local number = unpack_bytes('>I2', fields, start + 3 * count + 2 * index)
@@ -65,7 +67,7 @@ at_end.meters = function()
     local keep = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.usual))
     call('SET', KEYS[EPOCH_KEYS + number], record, 'EX', seconds_text(keep))
   end
-  if not next(meters) then return end -- no proof was added
+  if not has_proof then return end
   for number = 1, 2 do
     local key, renewed, _, born = EPOCH_KEYS + number, 0, 0, wall
     if values[key] then renewed, _, born = unpack_bytes(METER, values[key]) end
