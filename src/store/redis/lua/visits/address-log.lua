@@ -98,7 +98,11 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return true, 0, 0, false, 0
   end
   local refusal = refusals[key .. label]
-  if refusal and refusal.record == record then return false, refusal.wait, refusal.policy end
+  if
+    refusal and refusal.record == record and refusal.address_limit == address_limit and refusal.site_limit == site_limit
+  then
+    return false, refusal.wait, refusal.policy
+  end
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now -- the last entry is always a request
   local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
@@ -133,7 +137,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   if address_excess > 0 or site_excess > 0 then
     local address_wait = address_excess > 0 and log_wait(entries, size, time, challenge, nil, address_excess) or 0
     local site_wait = site_excess > 0 and log_wait(entries, size, time, challenge, tag, site_excess) or 0
-    refusal = { record = record, wait = address_wait, policy = 1 }
+    refusal = { record = record, wait = address_wait, policy = 1, address_limit = address_limit, site_limit = site_limit }
     if site_wait > address_wait then refusal.wait, refusal.policy = site_wait, 2 end
     refusals[key .. label] = refusal
     return false, refusal.wait, refusal.policy
