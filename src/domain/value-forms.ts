@@ -35,12 +35,15 @@ interface TextForm<Value> extends ValueRule {
   readonly read: (texts: readonly string[]) => Value
 }
 
-/** Whether a value of a file is one that the flag could set. */
+/** Whether a value of a file is one that a file of sites or a flag could set. */
 export function isOfForm({ schema, text }: ValueForm<unknown>, value: unknown): boolean {
+  const { type, minimum, maximum } = schema as { type?: string; minimum: number; maximum: number }
   if (text === undefined) return typeof value === 'boolean'
-  if ((schema.type === 'array') !== Array.isArray(value)) return false
-  const type = 'minimum' in schema ? 'number' : 'string'
-  return [value].flat().every(item => typeof item === type && text.accepts(String(item)))
+  if (type === 'integer' && !Number.isInteger(value)) return false
+  if (type === 'integer' || type === 'number')
+    return typeof value === 'number' && value >= minimum && value <= maximum
+  if ((type === 'array') !== Array.isArray(value)) return false
+  return [value].flat().every(item => typeof item === 'string' && text.accepts(item))
 }
 
 export const YES_NO: ValueForm<boolean> = { schema: { type: 'boolean', description: 'true or false' } }
