@@ -20,6 +20,9 @@ export interface ValueRule {
 /** JSON Schema (draft 7). The description completes "expected ...". */
 export interface Schema {
   readonly description: string
+  readonly type?: string | readonly string[]
+  readonly minimum?: number
+  readonly maximum?: number
   readonly [keyword: string]: unknown
 }
 
@@ -37,7 +40,7 @@ interface TextForm<Value> extends ValueRule {
 
 /** Whether a value of a file is one that a file of sites or a flag could set. */
 export function isOfForm({ schema, text }: ValueForm<unknown>, value: unknown): boolean {
-  const { type, minimum, maximum } = schema as { type?: string; minimum: number; maximum: number }
+  const { type, minimum = 0, maximum = 0 } = schema
   if (text === undefined) return typeof value === 'boolean'
   if (type === 'integer' && !Number.isInteger(value)) return false
   if (type === 'integer' || type === 'number')
