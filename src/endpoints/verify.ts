@@ -21,7 +21,6 @@ import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import { boundsOf, checkPrice } from '../domain/price.ts'
 import {
-  countedFailures,
   type JudgementReason,
   PLAIN_ENVIRONMENT,
   type Score,
@@ -303,7 +302,7 @@ function concludeSolved(
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
-  // What fails by the address's earlier failures alone was counted.
+  // What fails by the address's earlier failures alone was counted by the store, and is taken back.
   if (!passed) return { judgement, isCounted: false }
   // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
@@ -321,7 +320,6 @@ function concludeSolved(
   return { judgement, isCounted, token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs } }
 }
 
-function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
-  if (failures === 0) return signals
-  return { ...signals, addressFailures: countedFailures(failures, accepted) }
+function withFailures(signals: ScoreSignals, { failures }: Admitted): ScoreSignals {
+  return failures === 0 ? signals : { ...signals, addressFailures: failures }
 }

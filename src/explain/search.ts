@@ -69,6 +69,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
         const record = line.includes('nonce') ? parseLine(line) : undefined
         if (typeof record?.nonce === 'string' && nonces.has(record.nonce)) found.add(line, record)
       })
+    found.dropEarlier()
     const records = found.records.sort((a, b) => Number(a.time) - Number(b.time))
     return { records, skipped, isOfNetwork, isCut: found.isCut, read }
   } finally {
@@ -88,10 +89,7 @@ class LastVisits {
 
   add(line: string, record: LogRecord): void {
     this.#records.set(line, record)
-    if (this.#records.size > RECORDS_MAX) this.dropEarlier()
-    if (this.#records.size <= RECORDS_MAX) return
-    this.#records.delete(this.#records.keys().next().value!) // the line that was read first
-    this.isCut = true
+    if (this.#records.size >= 2 * RECORDS_MAX) this.dropEarlier()
   }
 
   dropEarlier(): void {
@@ -101,6 +99,9 @@ class LastVisits {
     const kept = new Map([...lastMs].sort(([, a], [, b]) => b - a).slice(0, VISITS_SHOWN))
     for (const [line, { nonce = line }] of this.#records) if (!kept.has(nonce)) this.#records.delete(line)
     this.isCut ||= kept.size < lastMs.size
+    const rest = [...this.#records].sort(([, a], [, b]) => Number(b.time) - Number(a.time)).slice(RECORDS_MAX)
+    for (const [line] of rest) this.#records.delete(line)
+    this.isCut ||= rest.length > 0
   }
 }
 

@@ -149,7 +149,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
-      this.#isInView = bare(document).querySelectorAll('pow-gate').length === 1
+      this.#isInView = bare(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { countedFailures } from '../../src/domain/address-log.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import {
   hostnameOf,
@@ -14,13 +15,7 @@ import {
 } from '../../src/domain/origin.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
-import {
-  countedFailures,
-  PLAIN_ENVIRONMENT,
-  SCORE_WEIGHTS,
-  type ScoreSignals,
-  scoreOf,
-} from '../../src/domain/score.ts'
+import { PLAIN_ENVIRONMENT, SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
   apiKeyId,
   apiKeyRecord,
@@ -109,7 +104,7 @@ test('score: the signals that the server measures, each at its bound', () => {
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(2), 1 - 2 * SCORE_WEIGHTS.recentFailure)
   assert.equal(failed(6), failed(600))
-  assert.deepEqual([countedFailures(3, 6), countedFailures(3, 3), countedFailures(0, 3)], [1, 3, 0])
+  assert.deepEqual([countedFailures(3, 3), countedFailures(4, 3), countedFailures(0, 3)], [1, 4, 0])
   assert.deepEqual(new Set(Object.values(PLAIN_ENVIRONMENT)), new Set([false]))
 })
 

@@ -319,10 +319,12 @@ describe('on logs of any kind', () => {
     const used = Array.from({ length: 2000 }, (_, time) =>
       line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-used', time }),
     )
-    const last = line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-last', time: 2000 })
-    const path = file('visits.log', [...used, last].join('\n'))
+    const refusal = line({ event: 'refused', requestId: 'same', time: 2001 })
+    const last = line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-last', time: 2002 })
+    const path = file('visits.log', [last, refusal, ...used].join('\n'))
     const { records, isCut } = await searchLogs([path], { text: 'same', kind: 'id' })
     assert.deepEqual([records.length, records.at(-1)!.nonce, isCut], [1000, 'n-last', true])
+    assert.equal(records.at(-2)!.event, 'refused')
   })
 
   test('a line of the service itself that has the address is not called somebody else’s', async () => {

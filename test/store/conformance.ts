@@ -60,6 +60,18 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(elsewhere, { ...ADMITTED, siteCount: 0 })
       })
 
+      test('failures count as one while as many proofs pass; a nonce that is sent again is none', async () => {
+        const addressKey = freshKey()
+        const solved = { addressKey, spend: spend(freshNonce(now()), addressKey) }
+        const failures: number[] = []
+        for (const request of [solved, solved, { addressKey, failed: true }, { addressKey, failed: true }]) {
+          await solutionOn(store(), request)
+          const answer = await challengeOn(store(), { addressKey })
+          failures.push(answer.status === 'admitted' ? answer.failures : -1)
+        }
+        assert.deepEqual(failures, [0, 0, 1, 2])
+      })
+
       test('above a limit of 64, proofs of five minutes are those of the last one, five times; a single proof is one', async () => {
         const addressKey = freshKey()
         const acceptedFirst: number[] = []

@@ -132,15 +132,6 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   assert.deepEqual(sweepAll(), [0, 0, 0])
 })
 
-test('embedded: dead meters go, however far the slices of windows and marks are', async t => {
-  const { server, wall, machine } = await start(t)
-  const { state } = server
-  state.meters.set('e:dead', { atMs: wall.now - 86_400_000, recent: 1, usual: 1 })
-  for (let index = 0; index < 3; index++) state.windows.set(`l:${index}`, deadFrom(machine.now + 3_600_000))
-  sweep(state, { monotonicMs: () => machine.now + 60_000, wallMs: () => wall.now }, 2)
-  assert.deepEqual([state.windows.size, state.meters.size], [3, 0])
-})
-
 test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead', async t => {
   const { store, pass, spend } = await start(t)
   const addressKey = freshKey()

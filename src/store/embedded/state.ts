@@ -35,9 +35,7 @@ export class State {
   epoch = randomInt(2 ** 32)
   readonly windows = new Entries()
   readonly marks = new Entries()
-  readonly meters = new Map<string, Meter>()
-  /** The monotonic clock's time. */
-  metersSweptAtMs = Number.NEGATIVE_INFINITY
+  readonly meters = new SweptMap<Meter>()
   readonly #bytesMax: number
 
   constructor(bytesMax: number) {
@@ -58,26 +56,11 @@ export class State {
   }
 }
 
-/** Counts the bytes of its entries, and is swept in slices. */
-class Entries extends Map<string, string> {
-  #swept: Iterator<[string, string]> | undefined
+/** Is swept in slices, because the store answers nothing meanwhile. */
+class SweptMap<Value> extends Map<string, Value> {
+  #swept: Iterator<[string, Value]> | undefined
   /** Entries that the round has yet to see. */
   #left = 0
-  bytes = 0
-
-  override set(key: string, value: string): this {
-    const before = this.get(key)
-    this.bytes +=
-      before === undefined ? ENTRY_BYTES + key.length + value.length : value.length - before.length
-    return super.set(key, value)
-  }
-
-  override delete(key: string): boolean {
-    const value = this.get(key)
-    if (value === undefined) return false
-    this.bytes -= ENTRY_BYTES + key.length + value.length
-    return super.delete(key)
-  }
 
   /**
    * A round ends after as many entries as there were at its start: the iterator goes on to those that were added since, and where more
@@ -85,7 +68,7 @@ class Entries extends Map<string, string> {
    *
    * @returns the share of dead ones among the next `count`, or the next ROUND_SLICES-th of all, if that is more; undefined at the end
    */
-  sweep(count: number, isDead: (value: string) => boolean): number | undefined {
+  sweep(count: number, isDead: (value: Value) => boolean): number | undefined {
     if (this.#swept === undefined) {
       this.#swept = this.entries()
       this.#left = this.size
@@ -103,6 +86,25 @@ class Entries extends Map<string, string> {
       dead++
     }
     return dead / slice
+  }
+}
+
+/** Counts the bytes of its entries. */
+class Entries extends SweptMap<string> {
+  bytes = 0
+
+  override set(key: string, value: string): this {
+    const before = this.get(key)
+    this.bytes +=
+      before === undefined ? ENTRY_BYTES + key.length + value.length : value.length - before.length
+    return super.set(key, value)
+  }
+
+  override delete(key: string): boolean {
+    const value = this.get(key)
+    if (value === undefined) return false
+    this.bytes -= ENTRY_BYTES + key.length + value.length
+    return super.delete(key)
   }
 }
 
@@ -141,8 +143,6 @@ const SWEEP_PAUSES_MS = [
   { deadShareMin: 0, pauseMs: 100 },
 ] as const
 const SWEEP_IDLE_MS = 1000
-/** All meters at once: they are kept for minutes at least. */
-const METERS_SWEEP_MS = 60_000
 
 /** Removes the dead among the next entries. @returns the pause until the next call, milliseconds */
 export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number {
@@ -150,11 +150,8 @@ export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number
   const shares = [
     state.windows.sweep(count, value => isWindowDead(value, monotonicMs)),
     state.marks.sweep(count, value => isMarkDead(value, wallMs, monotonicMs)),
+    state.meters.sweep(count, meter => isMeterDead(meter, wallMs)),
   ].filter(share => share !== undefined)
-  if (monotonicMs - state.metersSweptAtMs >= METERS_SWEEP_MS) {
-    state.metersSweptAtMs = monotonicMs
-    for (const [name, meter] of state.meters) if (isMeterDead(meter, wallMs)) state.meters.delete(name)
-  }
   if (shares.length === 0) return SWEEP_IDLE_MS
   const deadShare = Math.max(...shares)
   return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
