@@ -36,8 +36,9 @@ function queryOf(text: string): Query | undefined {
     return { text: formatAddress(address), kind: 'address', network: formatNetwork(address) }
   const nonce = statedNonce(text.trim().replace(/%7C/gi, '|')) // form bodies and URLs encode a token's delimiters
   if (nonce !== undefined) return { text: nonce, kind: 'nonce' }
+  // A nonce without its token looks like some proxies' request ids, so it is searched for as one.
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
-  return { text: text.trim(), kind: 'id' } // or the bare nonce, which looks like some proxies' request ids
+  return { text: text.trim(), kind: 'id' }
 }
 
 async function runExplain(input: Input): Promise<void> {

@@ -1,9 +1,10 @@
 /**
- * Flags of `site create` and `site update`, made from the table of site fields. A flag sets one field, or the one that its value
- * names; a boolean has two flags. Another flag restores the defaults: --no-weights.
+ * Flags of `site create` and `site update`, made from the table of site fields. A row of that table may have:
  *
- *   --base 20               --require-origin      --no-require-origin
- *   --weight webdriver=1    --fail-open verify    --fail-closed verify
+ *   flag                              --base 20
+ *   flag and falseFlag                --require-origin, --no-require-origin: a boolean
+ *   the same flag as other rows       --weight webdriver=1, --fail-open verify: the value names the field, by the last part of its path
+ *   unsetFlag                         --no-weights: back to the default, for each row that has it
  */
 
 import {
@@ -23,6 +24,7 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
+/** Rows that share a flag make the same entry. */
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
 
 /** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */

@@ -42,10 +42,10 @@ export interface Solved {
 /** The first of `count` counters that is a proof, or -1. */
 type Search = (nonce: string, difficulty: number, start: number, count: number) => number
 
-/** `step` is the number of counters between two reports of progress: what takes about a tenth of a second. */
+/** `step` is the number of counters of a search, after which progress is shown: about a tenth of a second, or one function of HashWX. */
 const SEARCHES = {
   sha256: { search: searchSha256, step: 2 ** 18 },
-  hashwx: { search: searchFunction, step: COUNTERS_PER_FUNCTION },
+  hashwx: { search: searchHashwx, step: COUNTERS_PER_FUNCTION },
 } satisfies Record<PuzzleName, { search: Search; step: number }>
 
 const CLEAR_LINE = '\r\x1b[K'
@@ -77,8 +77,11 @@ function searchSha256(nonce: string, difficulty: number, start: number, count: n
 
 const machine = newHashwx()
 
-/** Runs the code that the machine emits, which is faster than its interpreter. */
-function searchFunction(nonce: string, difficulty: number, start: number, count: number): number {
+/**
+ * Makes the function of these counters in the machine, and runs it as the WebAssembly that the machine emits, which is faster than its
+ * interpreter.
+ */
+function searchHashwx(nonce: string, difficulty: number, start: number, count: number): number {
   makeFunction(machine, nonce, start)
   const run = machine.link(new WebAssembly.Module(machine.emit()))
   for (let counter = start; counter < start + count; counter += BATCH) {

@@ -65,28 +65,29 @@ function isServiceLink(name: string, value: string): boolean {
 /** `<NAME>_FILE` is the path of a file with a secret. */
 const FILE_SUFFIX = '_FILE'
 
-/** The environment takes precedence over POWGATE_CONFIG_FILE. */
+/**
+ * Settings by their names, and for a secret that was read from a file, that file's path by `<NAME>_FILE`. The environment takes
+ * precedence over POWGATE_CONFIG_FILE.
+ */
 export function gatherSettings(env: ProcessEnvironment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
   const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
   const values: Record<string, string> = {}
   for (const source of [fromFile, env]) {
-    for (const [name, text] of Object.entries(source)) {
-      const value = text?.trim()
-      if (!value) continue
-      if (Object.hasOwn(SETTINGS, name)) {
-        values[name] = value
-        delete values[name + FILE_SUFFIX]
-      } else if (isSecretFile(name)) readSecret(name, value, values, problems)
-      else if (source === env && isUnknown(name, value))
-        problems.push(`${name}: there is no such setting${suggestionFor(name)}`)
-    }
-    for (const name of Object.keys(source)) {
-      const isSetTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
-      if (isSetTwice) problems.push(`${name}: ${secretOf(name)} is set too; expected one of the two`)
+    for (const [name, { isSecret }] of Object.entries<Setting>(SETTINGS)) {
+      const pathName = name + FILE_SUFFIX
+      const value = source[name]?.trim()
+      const path = isSecret ? source[pathName]?.trim() : undefined
+      if (value && path) problems.push(`${pathName}: ${name} is set too; expected one of the two`)
+      if (value || path) delete values[pathName] // that of the file of settings
+      if (value) values[name] = value
+      else if (path) readSecret(name, path, values, problems)
     }
   }
+  for (const [name, value = ''] of Object.entries(env))
+    if (value.trim() !== '' && isUnknown(name, value.trim()))
+      problems.push(`${name}: there is no such setting${suggestionFor(name)}`)
   return { values, problems }
 }
 
@@ -97,27 +98,27 @@ function suggestionFor(name: string): string {
 }
 
 function isUnknown(name: string, value: string): boolean {
-  return name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
+  if (!name.startsWith('POWGATE_') || isSetting(name)) return false
+  return !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
 }
 
-function secretOf(name: string): string {
-  return name.slice(0, -FILE_SUFFIX.length)
-}
-
-function isSecretFile(name: string): boolean {
+/** True also for `<NAME>_FILE` of a secret. */
+function isSetting(name: string): boolean {
+  if (Object.hasOwn(SETTINGS, name)) return true
   const settings: Record<string, Setting> = SETTINGS
-  return name.endsWith(FILE_SUFFIX) && settings[secretOf(name)]?.isSecret === true
+  return name.endsWith(FILE_SUFFIX) && settings[name.slice(0, -FILE_SUFFIX.length)]?.isSecret === true
 }
 
 function readSecret(name: string, path: string, values: Record<string, string>, problems: string[]): void {
+  const pathName = name + FILE_SUFFIX
   try {
     const secret = readFileSync(path, 'utf8').trim()
-    values[name] = path
-    if (secret === '') problems.push(`${name}: the file ${path} is empty`)
+    values[pathName] = path
+    if (secret === '') problems.push(`${pathName}: the file ${path} is empty`)
     // Master secrets may stand on lines of their own.
-    else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
+    else values[name] = secret.split(/\s*\n\s*/).join(',')
   } catch (error) {
-    problems.push(`${name}: cannot read ${path}: ${systemErrorText(error)}`)
+    problems.push(`${pathName}: cannot read ${path}: ${systemErrorText(error)}`)
   }
 }
 
@@ -140,8 +141,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     const at = `POWGATE_CONFIG_FILE: ${path} line ${index + 1}`
     if (name === undefined || value === undefined) problems.push(`${at}: expected NAME=value`)
     else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
-    else if (!Object.hasOwn(SETTINGS, name) && !isSecretFile(name))
-      problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
+    else if (!isSetting(name)) problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
     else if (Object.hasOwn(settings, name)) problems.push(`${at}: ${name}: expected once`)
     else settings[name] = value.replace(/^(["'])(.*)\1$/, '$2')
   })

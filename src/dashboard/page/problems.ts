@@ -40,14 +40,14 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
   const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
   const because = why === '' ? '' : `: ${why}`
-  if (workersRunning === 0)
+  const doesRun = workersRunning > 0
+  const doAllRun = workersRunning === workers
+  if (!doesRun)
     bad(`${why ? `The start waits for the store${because}` : 'No worker runs'}. Nothing is answered.`)
-  else if (workersRunning < workers)
-    warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
+  else if (!doAllRun) warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
   if (workersWithStore < workersRunning) bad(storeAwayText(service, because))
-  else if (!isReady && workersRunning > 0)
-    bad('Not ready: a load balancer that asks /readyz sends nothing here.')
-  else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')
+  else if (doesRun && !isReady) bad('Not ready: a load balancer that asks /readyz sends nothing here.')
+  else if (doAllRun && !service.isHealthy) warn('A worker is starting, or does not answer.')
   if (sitesLost > 0)
     bad(
       `The store has lost ${exact(sitesLost)} sites or API keys, served from memory: restart nothing, see the log.`,
