@@ -1,7 +1,7 @@
 /** Reads the settings again at SIGHUP, and tells which take effect, and which keep their value until a restart. */
 
 import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
-import { SETTINGS, type SettingName } from '../config/settings.ts'
+import { SETTING_GROUPS, SETTINGS, type SettingName } from '../config/settings.ts'
 import type { WorkerSetup } from './primary.ts'
 
 interface Reload extends WorkerSetup {
@@ -13,7 +13,8 @@ interface Reload extends WorkerSetup {
 
 /**
  * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: a proxy that is trusted without its
- * PROXY header would let clients behind a TCP balancer write X-Forwarded-For themselves.
+ * PROXY header would let clients behind a TCP balancer write X-Forwarded-For themselves. If the settings name another store, all that
+ * tells how to reach the present one waits: a password or a certificate of the other one would not fit it.
  *
  * @param env names the files that are read again
  * @throws ConfigError
@@ -21,6 +22,7 @@ interface Reload extends WorkerSetup {
 export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): Reload {
   const { values, problems } = gatherSettings(env)
   const wanted = parseConfig(values, problems)
+  const keepsStore = isOtherStore(wanted.redis, running.config.redis)
   const changed: SettingName[] = []
   const kept: SettingName[] = []
   const settings: Partial<Record<SettingName, string>> = { ...values }
@@ -28,7 +30,8 @@ export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): R
     if (effective(values, name) === effective(running.settings, name)) continue
     const isKept =
       SETTINGS[name].needsRestart ||
-      (name === 'REDIS_URL' && isOtherStore(wanted.redis, running.config.redis)) ||
+      (keepsStore && name in SETTING_GROUPS.Redis) ||
+      (keepsStore && name === 'POWGATE_SECRETS' && values[name] === undefined) || // Redis needs them
       (name === 'POWGATE_TRUSTED_PROXIES' && wanted.proxyProtocol !== running.config.proxyProtocol)
     if (!isKept) {
       changed.push(name)

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { reloadSettings } from '../../src/process/reload.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
@@ -124,6 +126,17 @@ test('changed limits hold and the number of workers follows; what needs a restar
   )
   assert.equal(await admitted(), 30)
   await service.stop()
+})
+
+test('a file that names another store is no mistake, and changes nothing of the one in use', () => {
+  const secrets = { POWGATE_SECRETS: 's'.repeat(32) }
+  const plain = { REDIS_URL: 'redis://a', POWGATE_REDIS_PASSWORD: 'p', ...secrets }
+  const tls = { REDIS_URL: 'rediss://a/1', POWGATE_REDIS_TLS_NAME: 'b', ...secrets }
+  for (const settings of [{}, plain, tls])
+    for (const file of [{}, plain, tls]) {
+      const config = loadConfig(settings)
+      assert.deepEqual(reloadSettings(file, { settings, config }).config.redis, config.redis)
+    }
 })
 
 test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all of it', async () => {
