@@ -4,11 +4,13 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Config, gatherSettings, type ProcessEnvironment } from '../config/config.ts'
+import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
+import { refuseLostSites } from '../sites/prepare-start.ts'
 import { siteWarnings } from '../sites/warnings.ts'
-import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
+import { opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
@@ -74,6 +76,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), { makes: false })
+  socketPath(dataDir) // refuses a path that is too long
   if (!existsSync(dataDir)) {
     findings.facts.push([
       'sites',
@@ -90,6 +93,8 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
+  if (!isSecretToBeMade(config)) resolveSecrets(config) // which only reads it
+  refuseLostSites(config)
   if (!existsSync(join(dataDir, SITES_JSONL))) {
     findings.facts.push([
       'sites',

@@ -97,7 +97,7 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
 }
 
 /** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
-function refuseLostSites(config: Config): void {
+export function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_JSONL)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
   if (isThere || !hasServed(config)) return

@@ -4,9 +4,9 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
@@ -23,6 +23,7 @@ const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: da
 
 function fileOf(name: string, text: string): string {
   const path = join(dir, name)
+  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, text)
   return path
 }
@@ -87,6 +88,15 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
     /^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/,
   ],
+  'a data directory whose secret is cut': [
+    { POWGATE_DATA_DIR: dirname(fileOf('cut/secret', 'hunter2')) },
+    /^POWGATE_DATA_DIR: cannot use the secret in .*: it is shorter than 32 characters/,
+  ],
+  'a data directory whose sites are lost': [
+    { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')) },
+    /^POWGATE_DATA_DIR: .*sites.jsonl is missing or empty, though a service ran here: /,
+  ],
+  'a long data directory': [{ POWGATE_DATA_DIR: join(dir, 'x'.repeat(99)) }, /longer than the 107 bytes/],
   'variables of Kubernetes that are none, or that clash with a setting': [
     {
       ...{ POWGATE_ADMIN_PORT: 'tcp://10.43.7.2:9090', POWGATE_PORT: '8080', POWGATE_SERVICE_HOST: 'here' },
