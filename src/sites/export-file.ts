@@ -33,10 +33,10 @@ export interface SiteEntry {
   readonly keys?: readonly string[] | undefined
 }
 
-/** What to do if the store has lost sites that the running service remembers. */
+/** What to do if the store has lost sites that a service remembers. The shell opens the file, which a command's user may not reach. */
 export function restoreSteps(): string {
   const config = configFlag()
-  return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
+  return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
 }
 
 /** @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed */

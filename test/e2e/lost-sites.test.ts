@@ -122,7 +122,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.doesNotMatch(checked, /there are no sites yet/)
   assert.match(
     await powgate.text('site list'),
-    /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f/,
+    /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f - < lost.json/,
   )
   const exported = await powgate.run('site export --from-service')
   assert.equal(exported.code, 0, exported.err)

@@ -60,10 +60,12 @@ class Host {
     if (how === 'stop' || how === 'restart') assert.equal(await this.service.end(), 0)
     if (how === 'start' || how === 'restart') await this.service.boot()
     if (how !== undefined) return
-    const [call, file] = command.split(' > ')
+    const [typed = '', file] = command.split(' > ')
+    const [call = '', input] = typed.split(' < ') // the shell opens them, perhaps as another user
     if (!command.startsWith('powgate ')) execFileSync('sh', ['-c', command])
     else {
-      const { code, out, err } = await new Powgate({}).run(call!.slice('powgate '.length))
+      const given = input === undefined ? '' : readFileSync(input, 'utf8')
+      const { code, out, err } = await new Powgate({}).runWithInput(given, call.slice('powgate '.length))
       assert.equal(code, 0, `${command}\n${out}${err}`)
       if (file !== undefined) writeFileSync(file, out)
     }
