@@ -15,7 +15,7 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
-import { authorInService, createSite } from './sites.ts'
+import { authorInService, commit, newSite } from './sites.ts'
 
 /** Commands go by npm where the service was started from its files, and by name where `powgate serve` started it: then the path is that of the link `powgate`. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
@@ -82,9 +82,10 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
   const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
   if (isFirst) {
     const fields = { name: 'demo', origins: FIRST_ORIGINS }
-    const { site, apiKey } = await createSite(store, fields, authorInService('first start'))
+    const { site, apiKey, changes } = newSite(fields)
     const keys: FirstKeys = { siteKey: site.siteKey, apiKey }
-    writeFirstKeys(config.dataDir, keys)
+    writeFirstKeys(config.dataDir, keys) // before the site, which would keep a second start from making keys
+    await commit(store, changes, authorInService('first start'))
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
     log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)

@@ -3,6 +3,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
+import { StoreSetupError } from '../store/store.ts'
+import { systemErrorText } from '../words/system-error.ts'
 
 const urlPath = (dataDir: string) => join(dataDir, 'service-url')
 export const firstKeysPath = (dataDir: string) => join(dataDir, 'first-keys')
@@ -31,10 +33,15 @@ export interface FirstKeys {
   readonly apiKey: string
 }
 
-/** Only the file's owner can read it. */
+/** Only the file's owner can read it. @throws StoreSetupError */
 export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): void {
   const text = `POWGATE_SITE_KEY=${siteKey}\nPOWGATE_API_KEY=${apiKey}\n`
-  writeFileSync(firstKeysPath(dataDir), text, { mode: 0o600, flush: true })
+  const path = firstKeysPath(dataDir)
+  try {
+    writeFileSync(path, text, { mode: 0o600, flush: true })
+  } catch (error) {
+    throw new StoreSetupError(`POWGATE_DATA_DIR: cannot write ${path}: ${systemErrorText(error)}`)
+  }
 }
 
 export function readFirstKeys(dataDir: string): FirstKeys | undefined {

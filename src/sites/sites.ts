@@ -49,14 +49,20 @@ export async function createSite(
   options: SiteOptions & { name: string },
   author: Author = authorOfCommand(CODE),
 ): Promise<{ site: SiteRecord; apiKey: string }> {
+  const { site, apiKey, changes } = newSite(options)
+  await commit(store, changes, author)
+  return { site, apiKey }
+}
+
+/** Draws a site's keys. @returns the changes that create it too */
+export function newSite(options: SiteOptions & { name: string }) {
   const now = Date.now()
   const identity = { siteKey: newSiteKey(randomBytes(KEY_BYTES)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
   const siteCreated = { site, expected: undefined }
   const keyCreated = { apiKey: record, expected: undefined }
-  await commit(store, [siteCreated, keyCreated], author)
-  return { site, apiKey }
+  return { site, apiKey, changes: [siteCreated, keyCreated] }
 }
 
 /** Does not check that the site exists. */

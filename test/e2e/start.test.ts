@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { constants, hostname } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -218,6 +218,13 @@ test('a data directory that cannot be used is one clear line naming the variable
     assert.match(stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
   }
   chmodSync(dir, 0o700)
+})
+
+test('a first start that cannot write first-keys is one line, and makes no site whose API key nobody has', async () => {
+  const env = { PORT: '0', POWGATE_DATA_DIR: temporaryDir('start') }
+  mkdirSync(join(env.POWGATE_DATA_DIR, 'first-keys'))
+  for (let time = 0; time < 2; time++)
+    assert.match((await start(env).ended).stderr, /^POWGATE_DATA_DIR: cannot write .*: it is a directory\n$/)
 })
 
 test('a working directory that is gone is one line, for the service and for commands', () => {
