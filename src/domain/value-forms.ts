@@ -38,7 +38,7 @@ interface TextForm<Value> extends ValueRule {
   readonly read: (texts: readonly string[]) => Value
 }
 
-/** Whether a value of a file is one that a file of sites or a flag could set. */
+/** Returns whether a file of sites, or a flag, could set this value. */
 export function isOfForm({ schema, text }: ValueForm<unknown>, value: unknown): boolean {
   const { type, minimum = 0, maximum = 0 } = schema
   if (text === undefined) return typeof value === 'boolean'

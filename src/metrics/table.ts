@@ -258,7 +258,7 @@ export type MetricKey = keyof typeof METRICS
 /** An argument of this type does not compile with a misspelled key. */
 export type FlatName = MetricKey | `${MetricKey} ${string}`
 
-/** Also counted for each site, for the dashboard's view of one. */
+/** The dashboard shows these for each site. */
 export const SITE_COUNTED_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteCountedKey = (typeof SITE_COUNTED_KEYS)[number]
 
