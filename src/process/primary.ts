@@ -194,7 +194,7 @@ export class Primary {
   }
 
   #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerHandle {
-    // As the start resolved them: a free port, `auto`, the hosts' shards. A reload keeps them (reload.ts).
+    // The start has resolved a free port, `auto` and the number of shards. A reload keeps these (reload.ts).
     const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),

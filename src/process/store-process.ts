@@ -82,7 +82,7 @@ export class StoreProcess {
       try {
         child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
       } catch (error) {
-        // For want of memory `fork` throws; most other errors come as an event.
+        // `fork` throws for want of memory; most other errors come as an event.
         const { message } = error as Error
         done(message)
         if (this.#hasServed && !this.#isEnding) this.#replace({ problem: message }, startedAtMs)
