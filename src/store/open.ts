@@ -1,8 +1,6 @@
 /** Opens the configured store, or only its sites. */
 
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { connect as connectSocket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
 import type { BridgeOptions } from './client/bridge.ts'
@@ -10,6 +8,7 @@ import { connect } from './client/connection.ts'
 import { untilUsable } from './client/inspection.ts'
 import { StoreClient, sitesOver } from './client/store-client.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
+import { A_COMMAND, isServed } from './embedded/own-socket.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
@@ -64,26 +63,13 @@ export function connectSites(config: StoreConfig): OpenSites {
   return Object.assign(sitesOver(connection, location), { close: async () => connection.close() })
 }
 
-/** True if a process has the socket, also if this user may not connect to it: then the connection fails with that reason. */
-async function isServed(path: string): Promise<boolean> {
-  const socket = connectSocket(path)
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EACCES'
-  } finally {
-    socket.destroy()
-  }
-}
-
 /** Makes this process the store until `close`, so that no service starts beside the command. */
 async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
   const { StoreServer } = await import('./embedded/server.ts')
   const server = await StoreServer.open({
     dataDir,
     stateBytesMax,
-    who: `a command (process ${process.pid})`,
+    who: `${A_COMMAND} (process ${process.pid})`,
   })
   const { sites, state } = server
   // Workers of a killed service may ask too. What they redeem here is not kept, so no token of the saved state is accepted.

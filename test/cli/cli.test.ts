@@ -244,6 +244,12 @@ describe('the settings of a service in a file, as a service manager gives them',
   })
 })
 
+test('commands at the same time without a service: each is the store when the one before has ended', async () => {
+  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, { isAlone: true })
+  await Promise.all(['a', 'b', 'c', 'd'].map(name => powgate.text('site create --name', name)))
+  assert.equal((await powgate.json('site list')).length, 4)
+})
+
 describe('a store that cannot be used', () => {
   test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
     const redis = await RedisServer.start()

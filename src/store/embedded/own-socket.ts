@@ -16,6 +16,8 @@ import { socketPath } from './data-dir.ts'
 const RETRY_MS = 50
 /** A command, or an owner that saves its state, ends within this time. */
 const WAIT_MS = 10_000
+/** The name of a command that is the store begins with this. */
+export const A_COMMAND = 'a command'
 /** An owner answers within this time. A process that was stopped still accepts connections, but answers nothing. */
 const ASK_MS = 2000
 
@@ -51,6 +53,22 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
   } catch (error) {
     server.close()
     throw error
+  }
+}
+
+/**
+ * True if a service has the socket. Waits while a command has it: that ends with its own work, and would not answer another's.
+ *
+ * @throws StoreSetupError
+ */
+export async function isServed(path: string): Promise<boolean> {
+  const giveUpAt = performance.now() + WAIT_MS
+  for (;;) {
+    const owner = await askToLeave(path)
+    if (owner === 'none') return false
+    const isLeaving = owner === 'ends' || owner.who.startsWith(A_COMMAND)
+    if (!isLeaving || performance.now() > giveUpAt) return true
+    await sleep(RETRY_MS)
   }
 }
 
