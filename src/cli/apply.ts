@@ -50,8 +50,9 @@ async function runApply(input: Input): Promise<void> {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
+    const { living: hosts } = await store.livingHosts() // first, since a failure after the change would deny it
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
-    return { plan, hosts: (await store.livingHosts()).living }
+    return { plan, hosts }
   })
   if (!isDry) {
     const advice =

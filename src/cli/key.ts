@@ -147,8 +147,9 @@ async function runChange(
   const author = authorOfCommand(command)
   const storeName = nameOfStore()
   const key = await withStore(async store => {
-    const record = await change(store, input.required(KEY_ID.name), author)
-    return apiKeyView(record, (await store.readUses([record.id])).get(record.id))
+    const id = input.required(KEY_ID.name)
+    const uses = await store.readUses([id]) // first, since a failure after the change would deny it
+    return apiKeyView(await change(store, id, author), uses.get(id))
   })
   onLostOutput(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
   if (input.has('json')) printJson({ ...key, store: storeName })

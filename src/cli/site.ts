@@ -112,7 +112,7 @@ async function runCreate(input: Input): Promise<void> {
   requireOutput()
   const storeName = nameOfStore()
   const { site, apiKey, warnings } = await withStore(async store =>
-    withWarnings(store, await createSite(store, wanted, author)),
+    withWarnings(store, () => createSite(store, wanted, author)),
   )
   onLostOutput(
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
@@ -249,7 +249,7 @@ async function runChange(
   const author = authorOfCommand(command)
   const storeName = nameOfStore()
   const { site, warnings } = await withStore(async store =>
-    withWarnings(store, { site: await change(store, siteKey, author) }),
+    withWarnings(store, async () => ({ site: await change(store, siteKey, author) })),
   )
   onLostOutput(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
@@ -258,9 +258,14 @@ async function runChange(
   printWarnings(warnings)
 }
 
-/** Reads the living hosts, on which the warnings about a site depend. */
-async function withWarnings<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
-  return { ...done, warnings: siteWarnings(done.site, (await store.livingHosts()).living) }
+/** Adds the warnings, which depend on the living hosts. These are read first: a failure after the change would deny it. */
+async function withWarnings<Done extends { readonly site: SiteRecord }>(
+  store: SiteStore,
+  change: () => Promise<Done>,
+) {
+  const { living } = await store.livingHosts()
+  const done = await change()
+  return { ...done, warnings: siteWarnings(done.site, living) }
 }
 
 function stateText({ active }: SiteRecord): string {
