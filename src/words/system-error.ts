@@ -30,6 +30,7 @@ const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^(Connection is closed|Cluster is disconnect|(Stream|Cluster) isn't )/, 'there is no connection'],
   [/^(All sentinels|None of startup nodes)/, 'none of them answers'],
   [/^(timeout|Command timed out)$/, 'no answer in time'],
+  [/^(Reached the max retries|Command aborted due)/, 'the connection ended before the answer'],
 ]
 
 export function systemErrorText(error: unknown): string {

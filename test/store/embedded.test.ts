@@ -475,6 +475,16 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   await file.closeFile()
 })
 
+test('embedded: a change that is written, but whose answer is lost, is not told to have failed', async _t => {
+  const dataDir = temporaryDir('store')
+  const [server, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
+  const commit = server.sites.commit.bind(server.sites)
+  server.sites.commit = (...args) => Promise.all([commit(...args), server.close(false)]).then(() => true)
+  await assert.rejects(createSite(store.sites, { name: 'a' }), /ended .* not known whether this was done/)
+  await store.close()
+  assert.match(readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
+})
+
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
   const { dataDir, path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })

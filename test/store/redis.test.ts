@@ -3,10 +3,12 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, Redis } from 'ioredis'
+import { createSite } from '../../src/sites/sites.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
+import { SickProxy } from '../harness/sick-proxy.ts'
 import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
@@ -140,6 +142,17 @@ test('redis: a record that is no JSON is named', async t => {
   await admin.set('test:{sites}:record:s/broken', 'garbage')
   for (const read of [() => store.sites.listSites(), () => store.sites.readSite('broken')])
     await assert.rejects(read, /^Error: the record "s\/broken" in Redis is not JSON$/)
+})
+
+test('redis: a change that is written, but whose answer is lost, is not told to have failed', async t => {
+  const { server, store } = await startRedis(t)
+  const proxy = await SickProxy.start(server.port)
+  const other = await openRedis(`redis://127.0.0.1:${proxy.port}`)
+  t.after(() => Promise.all([other.close(), proxy.stop()]))
+  await createSite(other.sites, { name: 'first' }) // Redis knows the script from now on
+  proxy.fall({ kind: 'cut', keep: () => 0 })
+  await assert.rejects(createSite(other.sites, { name: 'a' }), /ended .* not known whether this was done/)
+  assert.equal((await store.sites.listSites()).length, 2)
 })
 
 for (const [what, saves] of [

@@ -43,3 +43,14 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
 export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
+
+/** ioredis refuses what it cannot send. */
+const UNSENT = /^(Stream|Cluster) isn't /
+
+/** Throws the error of a change, which says if the change may have been done: then no answer came. */
+export function throwOfChange(error: Error): never {
+  if (error.name === 'ReplyError' || UNSENT.test(error.message)) throw error
+  throw new Error(
+    `${storeErrorText(error.message)}, so it is not known whether this was done: see powgate audit`,
+  )
+}

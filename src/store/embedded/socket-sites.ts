@@ -1,6 +1,7 @@
 /** Operations on sites over the store process' socket: a question is JSON of an operation's name and arguments. */
 
 import type { Ask } from '../client/connection.ts'
+import { throwOfChange } from '../client/trouble.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'
 
 type SiteOperation = keyof SiteStore
@@ -34,7 +35,8 @@ export function socketSites(ask: Ask): SiteStore {
   const operationOf =
     (name: string) =>
     async (...args: unknown[]) => {
-      const reply = (await ask('sites', toJson([name, ...args]))) as string
+      const asked = ask('sites', toJson([name, ...args]))
+      const reply = (await (name === 'commit' ? asked.catch(throwOfChange) : asked)) as string
       const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
       if (error !== undefined) throw isSetupError ? new StoreSetupError(error) : new Error(error)
       return value

@@ -23,6 +23,7 @@ import {
 } from '../../domain/audit.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { type Connection, shardIndex, shardTags } from '../client/connection.ts'
+import { throwOfChange } from '../client/trouble.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
@@ -58,8 +59,7 @@ export class RedisRecords extends Members implements SiteStore {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
-    const what = 'writing, of which it is not known whether it was done' // begins the error of a time-out
-    return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
+    return (await this.#connection.run(WRITE_RECORDS, keys, values, 'writing').catch(throwOfChange)) === 1
   }
 
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
