@@ -19,6 +19,7 @@ import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/prepare-start.ts'
 import { writeServiceUrl } from './sites/service-files.ts'
+import { troubleOf } from './store/client/trouble.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
@@ -55,8 +56,9 @@ async function runPrimary(): Promise<void> {
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
-    const { store, demo } = await prepareStart(claimed, log, totals, storeProcess)
-    const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined)
+    const failed = storeFailed(claimed)
+    const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
+    const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined).catch(failed)
     const config: Config = { ...joined, demo }
     await primary.start({ config, settings: values }).catch(error => {
       throw new StoreSetupError((error as Error).message)
@@ -70,6 +72,14 @@ async function runPrimary(): Promise<void> {
     if (lifecycle?.isStopping) return // it was told to stop while it waited for the store
     await storeProcess?.end()
     exitWithProblems(error)
+  }
+}
+
+/** Returns what throws the error of a start. Redis may fail after its first answer: then it is one line that names the setting. */
+function storeFailed({ redis }: Config) {
+  return (error: Error): never => {
+    if (redis === undefined || error instanceof StoreSetupError) throw error
+    throw new StoreSetupError(troubleOf(redis, error.message).line)
   }
 }
 

@@ -266,6 +266,11 @@ describe('a store that cannot be used', () => {
         /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
       ],
       ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
+      [
+        'serve',
+        { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' },
+        /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/,
+      ],
       ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
       ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
     ] as const) {
