@@ -11,7 +11,7 @@ import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { Logger } from '../log/logger.ts'
 import { PUZZLES } from '../protocol/proof.ts'
-import { differences, type HostNote } from '../store/hosts.ts'
+import { differences, type HostNote, type HostTerms } from '../store/hosts.ts'
 import { openSiteStore } from '../store/open.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { VERSION } from '../version.ts'
@@ -54,14 +54,21 @@ export class HostRegistry {
     if (config.redis === undefined) return config
     const store = await openSiteStore(config)
     const { agreed, namesakes, problems } = await compareWithHosts(store, config, isShardsSet)
+    const note = { ...this.#run, ...termsOf(agreed) }
+    if (problems.length === 0) {
+      // Most such notes are of a killed run of this host. A living host of this name notes itself again.
+      for (const { id } of namesakes) await store.noteHost(id, null)
+      // Hosts that start at once may each have found nobody: whoever notes itself later finds the earlier one here.
+      const { living } = await store.noteHost(note.id, note)
+      const others = living.filter(({ id }) => id !== note.id)
+      problems.push(...problemsWith(others, note))
+    }
     if (problems.length > 0) {
+      await store.noteHost(note.id, null)
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
-    // Most such notes are of a killed run of this host. A living host of this name notes itself again.
-    for (const { id } of namesakes) await store.noteHost(id, null)
-    const note = { ...this.#run, ...termsOf(agreed) }
-    this.living = (await store.noteHost(this.#run.id, note, agreed.redisShards)).living
+    this.living = (await store.noteHost(note.id, note, agreed.redisShards)).living
     this.#joined = { store, note }
     void this.#keep()
     return agreed
@@ -129,13 +136,21 @@ export async function compareWithHosts(store: SiteStore, config: Config, isShard
   const others = living.filter(({ name }) => name !== own.name)
   if (namesakes.some(host => differences(own, host).length > 0))
     others.push(...(await notedAgain(store, namesakes)))
-  const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
+  return { agreed, names: namesOf(others), namesakes, problems: problemsWith(others, own) }
+}
+
+/** Why a host with these terms cannot work with the others; the last line says what to do. */
+function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
     problems.push(
-      `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${names} first`,
+      `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${namesOf(others)} first`,
     )
-  return { agreed, names, namesakes, problems }
+  return problems
+}
+
+function namesOf(hosts: readonly HostNote[]): string {
+  return [...new Set(hosts.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
 }
 
 async function notedAgain(store: SiteStore, before: readonly HostNote[]): Promise<HostNote[]> {
@@ -144,8 +159,8 @@ async function notedAgain(store: SiteStore, before: readonly HostNote[]): Promis
   return living.filter(({ id, notedAt }) => before.some(host => host.id === id && host.notedAt !== notedAt))
 }
 
-/** What a host notes of itself at every run alike. The keys of `shared` are printed where hosts differ. */
-function termsOf(config: Config): Omit<HostNote, 'id' | 'startedAt'> {
+/** The keys of `shared` are printed where hosts differ. */
+function termsOf(config: Config): HostTerms {
   const { signing, fingerprints } = new Keyring(resolveSecrets(config))
   return {
     name: `${hostname()}:${config.port}`,

@@ -30,8 +30,11 @@ export function viewOf({ name, version, startedAt, workers }: HostNote): HostVie
   return { name, version, startedAt, workers }
 }
 
+/** What a host notes of itself at every run alike. */
+export type HostTerms = Omit<HostNote, 'id' | 'startedAt'>
+
 /** Why two hosts cannot work together, for the operator of `own`. */
-export function differences(own: Omit<HostNote, 'id' | 'startedAt'>, other: HostNote): string[] {
+export function differences(own: HostTerms, other: HostNote): string[] {
   const { name } = other
   // A host of another version may note other settings: those that one lacks are no difference.
   const found = Object.entries(own.shared)

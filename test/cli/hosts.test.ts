@@ -127,6 +127,16 @@ test('a host that was killed may start with other settings; one that shares its 
   await store.close()
 })
 
+test('of two hosts that differ and start at once, one starts', async () => {
+  const joined = [300, 600].map(async seconds => {
+    const own = { PORT: `${seconds}`, POWGATE_REDIS_PREFIX: 'at-once', POWGATE_TOKEN_SECONDS: `${seconds}` }
+    const hosts = new HostRegistry(createLogger('silent'))
+    await hosts.join(loadConfig({ ...second.env, ...own }), false)
+    await hosts.leave()
+  })
+  assert.equal((await Promise.allSettled(joined)).filter(({ status }) => status === 'fulfilled').length, 1)
+})
+
 test('with the embedded store there is one host', async () => {
   const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('hosts') })
   assert.equal(await powgate.text('hosts'), 'The embedded store has one host: this machine.\n')
