@@ -55,8 +55,8 @@ async function runApply(input: Input): Promise<void> {
     return { plan, hosts }
   })
   if (!isDry) {
-    const advice =
-      plan.keysMade.length > 0 ? ': revoke the API keys that it made, because nobody knows them' : ''
+    const ids = plan.keysMade.map(({ record }) => record.id).join(', ')
+    const advice = ids && `: revoke the API keys that it made, because nobody knows them (${ids})`
     onLostOutput(`apply has changed ${storeName}, but its output is lost${advice}.`)
   }
   if (input.has('json')) printJson({ ...planJson(plan, hosts, isDry), store: storeName })

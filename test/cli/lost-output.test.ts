@@ -8,6 +8,9 @@ import { test } from 'node:test'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const env = { PATH: process.env.PATH, SHLVL: '1', POWGATE_DATA_DIR: temporaryDir('lost-output') }
+const file = join(env.POWGATE_DATA_DIR, 'sites.json')
+const sites = [{ name: 'blog', keys: ['web'] }]
+writeFileSync(file, JSON.stringify({ format: 'powgate-sites', version: 1, sites }))
 
 function powgate(command: string, output: string) {
   const line = `${process.execPath} dist/cli/main.js ${command} ${output}`
@@ -38,11 +41,6 @@ for (const [output, cause] of [
 test('where the output is closed or /dev/null no key is made; a reader that needs no more is no error', () => {
   const count = () => JSON.parse(powgate('site list --json', '').out).length
   const before = count()
-  const file = join(env.POWGATE_DATA_DIR, 'sites.json')
-  writeFileSync(
-    file,
-    JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'blog', keys: ['web'] }] }),
-  )
   for (const output of ['>&-', '> /dev/null'])
     for (const command of ['site create --name shop', `apply -f ${file}`]) {
       const { status, err } = powgate(command, output)
@@ -51,4 +49,11 @@ test('where the output is closed or /dev/null no key is made; a reader that need
     }
   assert.equal(count(), before)
   assert.deepEqual(powgate('site list', '| head -c 1').err, '')
+})
+
+test('apply whose output is lost names the API keys that it made', () => {
+  const { status, err } = powgate(`apply -f ${file}`, '> /dev/full')
+  const [, id] = /nobody knows them \((\w{8})\)\.\n$/.exec(err)!
+  assert.equal(status, 1)
+  assert.match(powgate('key list', '').out, new RegExp(`^${id} `, 'm'))
 })
