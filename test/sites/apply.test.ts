@@ -194,7 +194,8 @@ describe('apply', { concurrency: true }, () => {
 
       test('what somebody has written to the store stays in its line, and commands no terminal', async () => {
         const odd = { who: 'eve\n2026-01-01T00:00:00Z  site disabled by root\x1b[2K', how: '\u009b1A\u202e' }
-        const { siteKey } = (await onStore(store => createSite(store, { name: 'a\nb\x1b[1A' }, odd))).site
+        const name = kind === 'redis' ? 'a\nb\x1b[1A' : 'a' // the embedded store refuses the first
+        const { siteKey } = (await onStore(store => createSite(store, { name }, odd))).site
         const said = (await powgate.text('audit --site', siteKey)).split('\n')
         assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
         assert.match(said.at(-2)!, / by eve\?2026-01-01T00:00:00Z {2}site disabled by root\?\[2K \(\?1A\?\)$/)
