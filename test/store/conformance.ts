@@ -72,6 +72,40 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(failures, [0, 0, 1, 2])
       })
 
+      test('a proof counts for five minutes, for which its nonce is known, also beside one whose number ends alike', async () => {
+        const addressKey = freshKey()
+        const nonces = ['0', '1', '2'].map(digit =>
+          freshNonce(now()).replace(/......(....)$/, `00000${digit}$1`),
+        )
+        const alike = nonces.map(nonce => nonce.slice(0, 28) + nonces[0]!.slice(28))
+        for (const nonce of alike)
+          assert.equal(await nonceOn(store(), { addressKey, spend: spend(nonce, addressKey) }), 'spent')
+        const accepted: number[] = []
+        for (const pauseMs of [0, 120_000, 179_000, 2000]) {
+          under.clock.now += pauseMs
+          const answer = await challengeOn(store(), { addressKey })
+          accepted.push(answer.status === 'admitted' ? answer.accepted : -1)
+        }
+        assert.deepEqual(accepted, [3, 3, 3, 0])
+      })
+
+      test('after a limit was lowered, the wait lasts until enough requests have left; of two limits the longer counts', async () => {
+        const [addressKey, callerKey, id] = [freshKey(), freshKey(), freshKey().slice(0, 8)]
+        const challenge = (addressLimit: number) =>
+          challengeOn(store(), { addressKey, addressLimit, siteLimit: 20 })
+        const redemption = (callerLimit: number, limit: number) =>
+          redemptionOn(store(), { callerKey, callerLimit, apiKey: { id, limit, siteKey: SITE } })
+        for (let count = 0; count < 10; count++) {
+          under.clock.now += 1000
+          await challenge(20)
+          await redemption(20, 20)
+        }
+        const limited = (policy: string) => ({ status: 'limited', retryAfterMs: 56_000, policy })
+        assert.deepEqual(await challenge(5), limited('address'))
+        assert.deepEqual(await redemption(5, 8), limited('address'))
+        assert.deepEqual(await redemption(8, 5), limited('api-key'))
+      })
+
       test('above a limit of 64, proofs of five minutes are those of the last one, five times; a single proof is one', async () => {
         const addressKey = freshKey()
         const acceptedFirst: number[] = []
@@ -171,6 +205,10 @@ export function storeConformance(name: string, make: StoreMaker): void {
         ]
         assert.deepEqual(junk, ['untouched', 'used', 'used', 'used'])
         for (const more of [{ isJunk: true }, { redeem: used }]) assert.equal(await ask(more), 'limited')
+        const forgotten = redeem(freshNonce(now()), '', store().requests.epochOf(SITE)! ^ 1)
+        assert.equal(await ask({ redeem: forgotten }), 'limited')
+        const fromElsewhere = { callerKey: freshKey(), redeem: used }
+        assert.deepEqual([await ask(fromElsewhere), await ask(fromElsewhere)], ['used', 'limited'])
         for (const _ of 'abc') assert.equal(await ask({ redeem: redeem(freshNonce(now())) }), 'redeemed')
         assert.equal(await ask({ redeem: redeem(freshNonce(now())) }), 'limited')
         assert.equal(await ask({ callerKey: freshKey(), redeem: redeem(freshNonce(now())) }), 'redeemed')

@@ -18,6 +18,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { deserialize, serialize } from 'node:v8'
 import { loadConfig } from '../../src/config/config.ts'
 import { resolveSecrets } from '../../src/config/secrets.ts'
 import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
@@ -214,11 +215,15 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
 })
 
 test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
-  const { windows } = new State(2 ** 30)
+  const state = new State(2 ** 30)
+  const { windows } = state
   windows.set('a', uint32Text(1))
   windows.set('bb', uint32Text(9))
   windows.set('a', `${uint32Text(1)}longer`)
   assert.deepEqual([windows.bytes, windows.delete('c')], [112 + 1 + 10 + 112 + 2 + 4, false])
+  state.marks.set('r:a', uint32Text(1))
+  state.meters.set('e:a', { atMs: 1, recent: 1, usual: 1 })
+  assert.equal(state.bytes, windows.bytes + 112 + 3 + 4 + 200)
   const sweep = () => windows.sweep(2, value => isWindowDead(value, 1000))
   assert.deepEqual(
     [sweep(), sweep(), [...windows.keys()], windows.bytes],
@@ -258,6 +263,12 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   assert.equal(loaded('')[0], false, 'where the machine tells no boot id, no state is of this boot')
   saveState(dataDir, state, 'boot 1')
   const bytes = readFileSync(join(dataDir, 'state'))
+  const change = (fields: object) =>
+    writeFileSync(join(dataDir, 'state'), serialize({ ...deserialize(bytes), ...fields }))
+  change({ savedAtMs: Date.now() - 86_400_000 })
+  assert.match(String(loaded('boot 1')[3]), /or old/)
+  change({ layout: -1 })
+  assert.match(String(loaded('boot 1')[3]), /another version/)
   writeFileSync(join(dataDir, 'state'), bytes.subarray(0, bytes.length - 9))
   assert.match(String(loaded('boot 1')[3]), /damaged/)
 })

@@ -5,7 +5,15 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type Policy, stepMs } from '../../src/domain/limits.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { challengeOn, freshKey, redemptionOn, SITE, solutionOn, type TestStore } from './harness.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  redemptionOn,
+  SITE,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
 
 const WINDOW_MS = 60_000
 
@@ -78,11 +86,23 @@ export function limitsProperty(under: () => TestStore): void {
             const ofSite = isKnownSite
               ? { siteTag: site + 1, siteLimit: limits.site }
               : { siteTag: 0, siteLimit: 0 }
-            const request = { addressKey, addressLimit: limits.address, ...ofSite }
+            const storeEpoch = under().store.requests.epochOf(addressKey)!
+            const expiresAtMs = under().clock.now + 120_000
+            const request = () => {
+              const spend = { nonce: freshNonce(under().clock.now), storeEpoch, expiresAtMs }
+              return {
+                addressKey,
+                addressLimit: limits.address,
+                ...ofSite,
+                ...(endpoint === 'verify' && { spend }),
+              }
+            }
             const ask = endpoint === 'challenge' ? challengeOn : solutionOn
             const labels = isKnownSite ? [endpoint, `${endpoint} ${site}`] : [endpoint]
             const { store, other } = under()
-            const asks = Array.from({ length: times }, (_, index) => ask(index % 2 ? store : other, request))
+            const asks = Array.from({ length: times }, (_, index) =>
+              ask(index % 2 ? store : other, request()),
+            )
             for (const answer of inOrderOfAdmission(await Promise.all(asks))) {
               const now = under().clock.now
               const siteMs = isKnownSite ? model.waitMs(`${endpoint} ${site}`, limits.site, now) : 0

@@ -219,16 +219,17 @@ export class Engine {
   }
 
   #redemption(): void {
-    const callerLimit = this.#read(3)
+    const callerLimit = this.#read(3) // above 0, since there is one shard, on which the caller is charged too
     const keyLimit = this.#read(3)
     const keepMs = this.#read(4)
     const epoch = this.#read(4)
     const untilMs = this.#read(4) * 1000
     const claim = this.#call.bytes.toString('latin1', this.#at, this.#end)
     const hasToken = keepMs > 0
-    // Keys: window of the caller, window of the API key, record of the token, as far as there are these.
+    // Keys: window of the caller, window of the API key if there is one, record of the token if there is one.
     const keysAWindow = hasToken ? 2 : 1 // With a token, a window of junk follows each window.
-    const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? keysAWindow : 0)]
+    const callerAt = this.#key
+    const keyAt = callerAt + keysAWindow
     const markAt = keyAt + (keyLimit > 0 ? keysAWindow : 0)
     this.#key = hasToken ? markAt + 1 : markAt
     const markKey = hasToken ? this.#call.text(markAt) : ''
@@ -236,11 +237,11 @@ export class Engine {
     const status = hasToken ? this.#statusOf(epoch, before, claim) : 'untouched'
     // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
-    const caller = callerLimit > 0 ? this.#tryWindow(callerAt + junk, callerLimit, 'address') : undefined
+    const caller = this.#tryWindow(callerAt + junk, callerLimit, 'address')
     const apiKey = keyLimit > 0 ? this.#tryWindow(keyAt + junk, keyLimit, 'api-key') : undefined
-    const refusal = longerOf(caller?.refusal, apiKey?.refusal)
+    const refusal = longerOf(caller.refusal, apiKey?.refusal)
     if (refusal !== undefined) return this.#limited(refusal)
-    if (caller?.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
+    if (caller.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
     if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
     this.#answer(TOKEN_OUTCOMES.indexOf(status) + 1, 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
