@@ -23,6 +23,10 @@
  *   a mistaken one suggests), settings and answers, which test/cli, test/sites/export-file.test.ts and test/docs.test.ts hold
  * - a site's IP rules (compileSite), which test/contract/score.ts holds, and unknown fields of a group (withUnknownFields), which
  *   test/store/site-conformance.ts does
+ * - what only a failing disk, another user or a power loss shows (sites-file.ts), when that file is written anew, and forget and hosts,
+ *   which test/cli and test/store/site-conformance.ts hold
+ * - how requests above a limit of 256 share entries: test/store/limits-property.ts bounds the error (addRequest, appended)
+ * - a meter that is stored, or looked up, once more (#addProof, #meterOf); the clock that Redis' tests set (run)
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
  */
 
