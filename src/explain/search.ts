@@ -1,8 +1,8 @@
 /** Finds one visitor's lines in logs: first those with the text that is searched for, then those with a nonce of the first. */
 
-import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
+import { createReadStream, createWriteStream, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
@@ -46,35 +46,30 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   const found = new LastVisits()
   // A search by nonce needs no second pass, so it may read a pipe.
   const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
-  const copy = isPipe && kind !== 'nonce' ? await copyOfPipe() : undefined
-  const sources = paths.map(path => (path === STDIN ? (copy ?? path) : path))
+  const stdinFd = isPipe && kind !== 'nonce' ? await copyOfPipe() : STDIN_FD
   const read: SearchResult['read'] = { hosts: new Set() }
   let [skipped, isOfNetwork] = [0, false]
-  try {
-    await eachLine(sources, line => {
-      noteRead(read, line)
-      if (!line.includes(text) && (network === undefined || !line.includes(network))) return
-      const record = parseLine(line)
-      const addresses = [record?.ip, record?.visitorIp, record?.expectedIp]
-      if (record === undefined) skipped++
-      else if (network !== undefined && addresses.includes(network)) {
-        isOfNetwork = true
-        found.add(line, record)
-      } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
+  await eachLine(paths, stdinFd, line => {
+    noteRead(read, line)
+    if (!line.includes(text) && (network === undefined || !line.includes(network))) return
+    const record = parseLine(line)
+    const addresses = [record?.ip, record?.visitorIp, record?.expectedIp]
+    if (record === undefined) skipped++
+    else if (network !== undefined && addresses.includes(network)) {
+      isOfNetwork = true
+      found.add(line, record)
+    } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
+  })
+  found.dropEarlier()
+  const nonces = new Set(found.records.map(({ nonce }) => nonce))
+  if (kind !== 'nonce' && found.records.some(({ nonce }) => typeof nonce === 'string'))
+    await eachLine(paths, stdinFd, line => {
+      const record = line.includes('nonce') ? parseLine(line) : undefined
+      if (typeof record?.nonce === 'string' && nonces.has(record.nonce)) found.add(line, record)
     })
-    found.dropEarlier()
-    const nonces = new Set(found.records.map(({ nonce }) => nonce))
-    if (kind !== 'nonce' && found.records.some(({ nonce }) => typeof nonce === 'string'))
-      await eachLine(sources, line => {
-        const record = line.includes('nonce') ? parseLine(line) : undefined
-        if (typeof record?.nonce === 'string' && nonces.has(record.nonce)) found.add(line, record)
-      })
-    found.dropEarlier()
-    const records = found.records.sort((a, b) => Number(a.time) - Number(b.time))
-    return { records, skipped, isOfNetwork, isCut: found.isCut, read }
-  } finally {
-    if (copy !== undefined) rmSync(dirname(copy), { recursive: true, force: true })
-  }
+  found.dropEarlier()
+  const records = found.records.sort((a, b) => Number(a.time) - Number(b.time))
+  return { records, skipped, isOfNetwork, isCut: found.isCut, read }
 }
 
 /** Collects records, and keeps those of the last VISITS_SHOWN visits, and of them the last RECORDS_MAX. */
@@ -105,27 +100,31 @@ class LastVisits {
   }
 }
 
-/** Copies standard input to a file, because a pipe can be read only once. */
-async function copyOfPipe(): Promise<string> {
-  let dir: string | undefined
+/** Copies standard input to a file, because a pipe can be read only once. The file has no name, so a signal leaves nothing behind. */
+async function copyOfPipe(): Promise<number> {
   try {
-    dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
-    const path = join(dir, 'log')
-    await pipelineDone(process.stdin, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
-    return path
+    const dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
+    const fd = openSync(join(dir, 'log'), 'wx+', 0o600)
+    rmSync(dir, { recursive: true })
+    await pipelineDone(process.stdin, createWriteStream('', { fd, autoClose: false }))
+    return fd
   } catch (error) {
-    if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
     throw new CommandError(
       `cannot buffer standard input: ${systemErrorText(error)}. Give a file instead: --log FILE`,
     )
   }
 }
 
-async function eachLine(paths: readonly string[], take: (line: string) => void): Promise<void> {
+async function eachLine(
+  paths: readonly string[],
+  stdinFd: number,
+  take: (line: string) => void,
+): Promise<void> {
   for (const path of paths) {
     try {
       // The errors of both streams end the loop below, so the callback needs none.
-      const input = path.endsWith('.gz') ? pipeline(open(path), createGunzip(), () => {}) : open(path)
+      const bytes = open(path, stdinFd)
+      const input = path.endsWith('.gz') ? pipeline(bytes, createGunzip(), () => {}) : bytes
       let rest = ''
       for await (const text of input.setEncoding('utf8')) {
         const lines = (rest + text).split('\n')
@@ -139,10 +138,10 @@ async function eachLine(paths: readonly string[], take: (line: string) => void):
   }
 }
 
-function open(path: string): Readable {
+function open(path: string, stdinFd: number): Readable {
   if (path !== STDIN) return createReadStream(path)
-  if (!fstatSync(STDIN_FD).isFile()) return process.stdin
-  return createReadStream('', { fd: STDIN_FD, start: 0, autoClose: false })
+  if (!fstatSync(stdinFd).isFile()) return process.stdin
+  return createReadStream('', { fd: stdinFd, start: 0, autoClose: false })
 }
 
 /** Quotes have backslashes where a container runtime has wrapped the line into JSON of its own. */

@@ -1,7 +1,9 @@
 /** `powgate explain` on the log of a running service, and on logs written by other tools. */
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -126,6 +128,17 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
     const dashed = await powgate.runWithInput(service.output, 'explain', solution.nonce, '--log', '-')
     assert.equal(dashed.out, fromFile)
+  })
+
+  test('a signal while it copies a pipe leaves nothing of the log behind', async () => {
+    const TMPDIR = temporaryDir('explain-copy')
+    const child = spawn(process.execPath, ['dist/cli/main.js', 'explain', failed], { env: { TMPDIR } })
+    child.stdin.write(service.output)
+    const openFiles = () => spawnSync('ls', ['-l', `/proc/${child.pid}/fd`]).stdout
+    await eventually(PATIENCE_MS, 'it copies', () => openFiles().includes('/powgate-explain-'))
+    child.kill('SIGINT')
+    await once(child, 'close')
+    assert.deepEqual(readdirSync(TMPDIR), [])
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
