@@ -36,6 +36,8 @@ const STDIN_FD = 0
 /** A visit is a nonce, or a line without one. */
 export const VISITS_SHOWN = 10
 const RECORDS_MAX = 1000
+/** Longer lines are cut at their beginning: `copytruncate` may put as many NULs before a line as the log had bytes. */
+const LINE_CHARACTERS_MAX = 65_536
 
 /**
  * @param paths files, also `.gz`, or `-` for standard input
@@ -128,7 +130,7 @@ async function eachLine(
       let rest = ''
       for await (const text of input.setEncoding('utf8')) {
         const lines = (rest + text).split('\n')
-        rest = lines.pop()!
+        rest = lines.pop()!.slice(-LINE_CHARACTERS_MAX)
         for (const line of lines) take(line)
       }
       if (rest !== '') take(rest)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -266,6 +266,12 @@ describe('on logs of any kind', () => {
     assert.deepEqual([found, skipped], [Array.from({ length: planted }, (_, i) => `r-${i}`).join(), 0])
     const byRequest = await searchLogs([path], { text: 'r-7', kind: 'id' })
     assert.equal(byRequest.records.length, planted)
+    truncateSync(path, 0)
+    truncateSync(path, 48 << 20) // NULs, as `copytruncate` may leave them
+    appendFileSync(path, line({ event: 'refused', requestId: 'r-last' }))
+    const begunAt = performance.now()
+    assert.equal((await searchLogs([path], { text: 'r-last', kind: 'id' })).records.length, 1)
+    assert.ok(performance.now() - begunAt < 5000)
   })
 
   test('explain ADDRESS prints its last ten visits, in whatever order the logs are given', async () => {
