@@ -49,8 +49,11 @@ export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   if (!validate(value)) for (const error of validate.errors!) problems.addError(error)
   if (Array.isArray(value.sites)) {
     for (const [index, site] of value.sites.entries()) checkSite(site, `sites[${index}]`, problems)
-    checkIdentities(value.sites, problems)
+    checkUnique(value.sites, 'sites', 'siteKey', problems)
+    checkNames(value.sites, problems)
   }
+  // The last of two copies would win, perhaps that of before the key was revoked.
+  if (Array.isArray(value.apiKeys)) checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
   if (problems.lines.length > 0) return { problems: problems.lines }
   const { sites, apiKeys = [] } = value as { sites: FileSite[]; apiKeys?: FileKey[] }
   const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => {
@@ -153,18 +156,22 @@ function checkText({ form: { text } }: SiteField, value: unknown, path: string, 
   problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** Site keys must be unique, and so must the names of sites without a key. */
-function checkIdentities(sites: readonly unknown[], problems: Problems): void {
-  const byKey = new Map<string, number>()
+function checkUnique(entries: readonly unknown[], list: string, field: string, problems: Problems): void {
+  const firsts = new Map<unknown, number>()
+  for (const [index, entry] of entries.entries()) {
+    const value = isRecord(entry) ? entry[field] : undefined
+    if (typeof value !== 'string') continue
+    const first = firsts.get(value)
+    if (first === undefined) firsts.set(value, index)
+    else problems.add(`${list}[${index}].${field}`, `${value} is the ${field} of ${list}[${first}] too`)
+  }
+}
+
+/** The names of sites without a key must be unique. */
+function checkNames(sites: readonly unknown[], problems: Problems): void {
   const byName = new Map<string, number[]>()
   for (const [index, site] of sites.entries()) {
-    if (!isRecord(site)) continue
-    const { siteKey, name } = site
-    if (typeof siteKey === 'string') {
-      const first = byKey.get(siteKey)
-      if (first === undefined) byKey.set(siteKey, index)
-      else problems.add(`sites[${index}].siteKey`, `${siteKey} is the key of sites[${first}] too`)
-    }
+    const name = isRecord(site) ? site.name : undefined
     if (typeof name === 'string') byName.set(name.trim(), [...(byName.get(name.trim()) ?? []), index])
   }
   for (const [name, indexes] of byName) {

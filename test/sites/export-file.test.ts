@@ -93,7 +93,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ name: '' }, `.name: ${NAME}, got ""`],
   [{ name: 'a\nb' }, `.name: ${NAME}, got "a\\nb"`],
   [{ siteKey: TEST_KEYS.passes.siteKey }, '.siteKey: expected a key of your own, got a published test key'],
-  [{ siteKey: KEY }, `.siteKey: ${KEY} is the key of sites[0] too`],
+  [{ siteKey: KEY }, `.siteKey: ${KEY} is the siteKey of sites[0] too`],
   [{ name: 'first' }, '.name: "first" is the name of sites[0] too; expected a siteKey to tell them apart'],
   [{ active: [], difficulty: { base: 20 } }, '.active: expected true or false, got []'],
   [{ plan: 'gold' }, '.plan: expected free or pro, got "gold"'],
@@ -127,6 +127,13 @@ test('each mistake of an entry is named by its place, with what was expected and
     const file = fileOf([{ siteKey: KEY, name: 'first' }, entryOf(mistake)])
     assert.deepEqual(problemsOf(file), [`sites[1]${said}`])
   }
+})
+
+test('an API key stands in a file once', () => {
+  const key = { id: 'abcd1234', siteKey: KEY, secretSha256: 'ab'.repeat(32) }
+  const apiKeys = [{ ...key, revokedAt: 1, updatedAt: 1 }, key]
+  const line = 'apiKeys[1].id: abcd1234 is the id of apiKeys[0] too'
+  assert.deepEqual(problemsOf(fileOf([], { apiKeys })), [line])
 })
 
 test('fields that do not exist, whatever they are called, are named on one line', () => {
