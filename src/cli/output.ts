@@ -66,9 +66,10 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
   }
 }
 
-/** UTC, to the second. */
+/** UTC, to the second; `-` for what is no time, which Redis and older files of sites may have. */
 export function dateText(unixMs: number): string {
-  return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
+  const date = new Date(unixMs)
+  return Number.isNaN(date.getTime()) ? '-' : date.toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
 /** @param isNew there is no earlier value */

@@ -46,7 +46,9 @@ const KEYS: Schema = {
 }
 
 const MILLISECONDS = 'a time in Unix milliseconds'
-const TIME: Schema = { type: 'integer', minimum: 0, description: MILLISECONDS }
+/** The last time that a Date has. Nanoseconds, for example, are above it. */
+const TIME_MAX = 8.64e15
+const TIME: Schema = { type: 'integer', minimum: 0, maximum: TIME_MAX, description: MILLISECONDS }
 const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: `${MILLISECONDS}, or null` }
 
 const SITE = objectSchema(

@@ -203,6 +203,9 @@ describe('apply', { concurrency: true }, () => {
         const json = await powgate.text(`audit --site ${siteKey} --json`)
         for (const text of [...said, ...shown, json]) assert.doesNotMatch(text, /[^\P{Cc}\n]|\u202e/u)
         assert.equal(JSON.parse(json)[0].how, odd.how)
+        const apiKey = { id: 'timeless', siteKey, secretSha256: 'f00d', createdAt: 1e18, revokedAt: null }
+        await onStore(store => store.commit([{ apiKey, expected: undefined }], odd))
+        assert.match(await powgate.text('key list', siteKey), /^timeless +\S+ +- +- +- +valid$/m)
       })
 
       test('every change has its entry: by every command, with who and how', async () => {

@@ -129,11 +129,16 @@ test('each mistake of an entry is named by its place, with what was expected and
   }
 })
 
-test('an API key stands in a file once', () => {
+test('an API key stands in a file once, with a time that there is', () => {
   const key = { id: 'abcd1234', siteKey: KEY, secretSha256: 'ab'.repeat(32) }
-  const apiKeys = [{ ...key, revokedAt: 1, updatedAt: 1 }, key]
-  const line = 'apiKeys[1].id: abcd1234 is the id of apiKeys[0] too'
-  assert.deepEqual(problemsOf(fileOf([], { apiKeys })), [line])
+  const apiKeys = [
+    { ...key, revokedAt: 1, updatedAt: 1 },
+    { ...key, createdAt: 8.64e15 + 1 },
+  ]
+  assert.deepEqual(problemsOf(fileOf([], { apiKeys })), [
+    'apiKeys[1].createdAt: expected a time in Unix milliseconds, got 8640000000000001',
+    'apiKeys[1].id: abcd1234 is the id of apiKeys[0] too',
+  ])
 })
 
 test('fields that do not exist, whatever they are called, are named on one line', () => {

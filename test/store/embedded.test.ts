@@ -308,15 +308,18 @@ const SITE_MISTAKES = [
   ['"max":28', '"max":2.5'],
   ['"threshold":0.5', '"threshold":"high"'],
   ['"networks":[]', '"networks":["nonsense"]'],
+  ['"createdAt":', '"created":'],
+  ['"origins":[]', '"origins":[],"raise":{"bits":"3"}'],
   // These would shift the keys of other redemptions in a batch, so that one token is redeemed twice.
   ...[0, -5, 64.5, 2 ** 24, '"many"'].map(
     limit => ['"origins":[]', `"limits":{"redeem":${limit}},"origins":[]`] as const,
   ),
 ] as const
-const API_KEY = /siteKey, secretSha256, revokedAt or expiresAt of an API key/
+const API_KEY = /siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key/
 const KEY_MISTAKES = [
   [/"siteKey":("site_\w+","createdAt":\d+,"expiresAt")/, '"site":$1'],
   ['"secretSha256":', '"secret":'],
+  [/"createdAt":\d+,"expiresAt"/, '"expiresAt"'],
   ['"revokedAt":null', '"revokedAt":"2026-01-01"'],
   ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
 ] as const

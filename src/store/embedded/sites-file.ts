@@ -289,13 +289,17 @@ function checkSite(site: SiteRecord): void {
   }
   const problem = difficultyProblem(site.difficulty)
   if (problem !== undefined) throw new Error(`difficulty of a site: ${problem}`)
+  const { createdAt, raise = { bits: 0, until: 0 } } = site
+  if (![createdAt, raise.bits, raise.until].every(Number.isFinite))
+    throw new Error('createdAt or raise of a site: expected numbers')
 }
 
-function checkApiKey({ siteKey, secretSha256, revokedAt, expiresAt = null }: ApiKeyRecord): void {
+function checkApiKey({ siteKey, secretSha256, createdAt, revokedAt, expiresAt = null }: ApiKeyRecord): void {
   const areTimes = [revokedAt, expiresAt].every(at => at === null || Number.isSafeInteger(at))
-  if (typeof siteKey !== 'string' || typeof secretSha256 !== 'string' || !areTimes)
+  const areTexts = typeof siteKey === 'string' && typeof secretSha256 === 'string'
+  if (!areTexts || !areTimes || !Number.isFinite(createdAt))
     throw new Error(
-      'siteKey, secretSha256, revokedAt or expiresAt of an API key is missing, or not of its kind',
+      'siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key is missing, or not of its kind',
     )
 }
 
