@@ -199,7 +199,7 @@ function configOf(
   trustedProxies: readonly string[],
 ) {
   const number = (name: SettingName) => Number(text(name))
-  const failOpen = text('POWGATE_FAIL_OPEN').split(',')
+  const failOpen = list(text('POWGATE_FAIL_OPEN'))
   const adminHosts = list(text('POWGATE_ADMIN_HOSTS').toLowerCase())
   return {
     host: text('HOST'),

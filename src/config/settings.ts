@@ -67,7 +67,7 @@ function onOff(fallback: 'on' | 'off', about: string): Setting {
 }
 
 function address(fallback: string, about: string): Setting {
-  return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
+  return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
 
 /** The primary process uses such a setting, or workers that differ in it could redeem a token twice. */
@@ -178,7 +178,7 @@ export const SETTING_GROUPS = {
   'When the store is slow or away': {
     POWGATE_STORE_DEADLINE_MS: integer([10, 10_000], 150, 'Longest time in ms for a call to the store.'),
     POWGATE_FAIL_OPEN: matching(
-      /^(none|(challenge|verify)(,(challenge|verify))*)$/,
+      /^(none|(challenge|verify)( *, *(challenge|verify))*)$/,
       'challenge,verify',
       'challenge, verify, both separated by a comma, or none',
       'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',

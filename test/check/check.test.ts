@@ -130,7 +130,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     },
     /^POWGATE_WORKER: there is no such setting \(did you mean POWGATE_WORKERS\?\)$/,
     /^POWGATE_LOG_LEVEL: there is no such setting \(did you mean LOG_LEVEL\?\)$/,
-    /^HOST: expected an IP address, got "http:\/\/x"$/,
+    /^HOST: expected an IP address or a host name, got "http:\/\/x"$/,
     /^PORT: expected an integer from 0 to 65535, got "70000"$/,
     ...[
       /^POWGATE_IPV6_PREFIX: /,
@@ -285,12 +285,13 @@ describe('good configurations', () => {
     const secrets = fileOf('secrets', `${TEST_SECRET}\nan older secret which also verifies what it signed\n`)
     const config = fileOf(
       'powgate.conf',
-      `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=${await freePort()}\n`,
+      `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_FAIL_OPEN=verify, challenge\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=${await freePort()}\n`,
     )
     const report = JSON.parse(await powgate.text('check --config', config, '--json'))
     assert.match(report.facts.secrets, /^2 from a file; the first signs/)
     assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
     assert.match(report.facts.scripts, /^run: /)
+    assert.equal(report.facts['without Redis'], '/challenge, /verify go on from memory')
     const keys = (await redis.ask('keys', '*')) as string[]
     const ends = await Promise.all(
       keys.map(async key => [key, Number(await redis.ask('pttl', key))] as const),
