@@ -536,6 +536,20 @@ test('embedded: after root has written the sites anew, they still belong to the 
   assert.deepEqual([written.uid, written.gid, written.mode & 0o777], [uid, gid, 0o600])
 })
 
+test('embedded: what a command of root makes belongs to the user of the directory', async t => {
+  const dataDir = temporaryDir('store')
+  if (process.getuid!() === 0) chownSync(dataDir, 4242, 4243)
+  const { stop } = await start(t, dataDir)
+  const owners = () =>
+    readdirSync(dataDir)
+      .map(name => `${name} ${statSync(join(dataDir, name)).uid}`)
+      .join()
+  const { uid } = statSync(dataDir)
+  assert.equal(owners(), `sites.jsonl ${uid},store ${uid}`)
+  await stop(true)
+  assert.equal(owners(), `sites.jsonl ${uid},state ${uid}`)
+})
+
 test('embedded: a file of sites that somebody else writes while it serves: no change is told to be done, and the log says why', async t => {
   const { path, store, told, stop } = await start(t)
   const { site } = await createSite(store.sites, { name: 'a' })

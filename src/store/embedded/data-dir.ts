@@ -6,7 +6,7 @@
  *   store          Unix socket of the store process: see server.ts
  */
 
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lchownSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { shellWord } from '../../config/config.ts'
 import { systemErrorText } from '../../words/system-error.ts'
@@ -46,6 +46,16 @@ export function opennessOf(dataDir: string): string | undefined {
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) === 0) return undefined
   return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${shellWord(path)}`
+}
+
+/** Gives what a command of root makes to the directory's user, or the `owner`: the service must be able to use it. A link is not followed. */
+export function giveToUser(path: string, owner = statSync(dirname(path))): void {
+  if (process.getuid?.() !== 0) return
+  try {
+    lchownSync(path, owner.uid, owner.gid)
+  } catch {
+    // The root of a container may lack the right. Then the service is most likely root too.
+  }
 }
 
 /** Changes with every boot; empty where the machine tells none. */

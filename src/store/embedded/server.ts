@@ -14,6 +14,7 @@ import { resolve } from 'node:path'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
+import { giveToUser } from './data-dir.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
 import { EmbeddedSites, SITES_JSONL } from './sites-file.ts'
@@ -56,6 +57,7 @@ export class StoreServer {
     this.#server = server
     this.#path = path
     chmodSync(path, 0o600)
+    giveToUser(path)
     this.#inode = statSync(path).ino
     this.state = new State(stateBytesMax)
     const unread = loadState(dataDir, this.state)

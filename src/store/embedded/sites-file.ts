@@ -13,7 +13,6 @@
 import {
   closeSync,
   existsSync,
-  fchownSync,
   fstatSync,
   fsync,
   fsyncSync,
@@ -42,6 +41,7 @@ import { isOfForm } from '../../domain/value-forms.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
+import { giveToUser } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
@@ -83,7 +83,10 @@ export class EmbeddedSites extends Members implements SiteStore {
     try {
       const isNew = !existsSync(this.#path)
       this.#fd = openSync(this.#path, 'a+', 0o600)
-      if (isNew) syncDirectory(dataDir)
+      if (isNew) {
+        giveToUser(this.#path)
+        syncDirectory(dataDir)
+      }
     } catch (error) {
       throw new StoreSetupError(
         `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
@@ -258,9 +261,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     try {
       rmSync(path, { force: true })
       fd = openSync(path, 'a+', 0o600)
-      // The service's user must be able to open it after a command of root.
-      const { uid, gid } = fstatSync(this.#fd)
-      if (process.getuid?.() === 0) fchownSync(fd, uid, gid)
+      giveToUser(path, fstatSync(this.#fd))
       writeFileSync(fd, bytes)
       fsyncSync(fd)
       renameSync(path, this.#path)

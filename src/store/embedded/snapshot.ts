@@ -9,7 +9,7 @@ import { deserialize, serialize } from 'node:v8'
 import type { Meter } from '../../domain/meters.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
-import { machineBootId } from './data-dir.ts'
+import { giveToUser, machineBootId } from './data-dir.ts'
 import type { State } from './state.ts'
 
 const NAME = 'state'
@@ -41,6 +41,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
   const written = `${path}.new`
   removeSavedState(dataDir) // may be a directory, by mistake
   writeFileSync(written, serialize(snapshot), { mode: 0o600 })
+  giveToUser(written)
   renameSync(written, path)
 }
 
