@@ -1,6 +1,5 @@
 /** Opens the configured store, or only its sites. */
 
-import { randomInt } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
 import type { BridgeOptions } from './client/bridge.ts'
@@ -66,19 +65,9 @@ export function connectSites(config: StoreConfig): OpenSites {
 /** Makes this process the store until `close`, so that no service starts beside the command. */
 async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
   const { StoreServer } = await import('./embedded/server.ts')
-  const server = await StoreServer.open({
-    dataDir,
-    stateBytesMax,
-    who: `${A_COMMAND} (process ${process.pid})`,
-  })
-  const { sites, state } = server
-  // Workers of a killed service may ask too. What they redeem here is not kept, so no token of the saved state is accepted.
-  const savedEpoch = state.epoch
-  state.epoch = randomInt(2 ** 32)
-  const close = () => {
-    state.epoch = savedEpoch
-    const savesState = sites.hasForgotten // nothing else that a command does changes the state, so the saved one is good
-    return server.close(savesState)
-  }
-  return Object.assign(sites, { close })
+  const who = `${A_COMMAND} (process ${process.pid})`
+  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true })
+  const { sites } = server
+  // Nothing but a forgetting command changes the saved state.
+  return Object.assign(sites, { close: () => server.close(sites.hasForgotten) })
 }

@@ -51,7 +51,7 @@ import {
   tokenOn,
 } from './harness.ts'
 
-const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, new State(2 ** 30))
+const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, () => new State(2 ** 30))
 
 /** The sites of a new data directory, and the path of their file. */
 function newSites() {
@@ -618,11 +618,18 @@ test('embedded: what workers redeem while a command is the store cannot be redee
   const first = await start(t, dataDir)
   const redeem = redeemable(first.store)
   await first.stop(true)
+  const reads = t.mock.method(fs, 'readFileSync').mock
+  syncBuiltinESMExports()
   const command = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+  await command.listSites()
+  const isStateRead = reads.calls.some(({ arguments: [path] }) => path === join(dataDir, 'state'))
+  reads.restore()
+  syncBuiltinESMExports()
   const worker = await openEmbedded(dataDir)
   assert.equal(await tokenOn(worker, { redeem }), 'forgotten')
   await worker.close()
   await command.close()
+  assert.equal(isStateRead, false, 'it may be large')
   const again = await start(t, dataDir)
   assert.equal(await tokenOn(again.store, { redeem }), 'redeemed')
 })

@@ -28,6 +28,8 @@ export interface ServerOptions extends OwnerOptions {
   readonly stateBytesMax: number
   /** The name that others who want the directory are told. */
   readonly who: string
+  /** A command reads the saved state only if it must, because that may be large. */
+  readonly isCommand?: true
   /** Called when a new service asks this owner to end. @returns true if this process ends now */
   readonly onLeaveRequest?: () => boolean
   /** Called when the last client has gone. */
@@ -38,7 +40,12 @@ export interface ServerOptions extends OwnerOptions {
 
 export class StoreServer {
   readonly sites: EmbeddedSites
+  /**
+   * Workers of a killed service may ask a command too. Its own state has another epoch, so no token of the saved one is accepted: what
+   * they redeem here is not kept.
+   */
   readonly state: State
+  #saved: State | undefined
   readonly #options: ServerOptions
   readonly #server: Server
   readonly #path: string
@@ -52,18 +59,16 @@ export class StoreServer {
   #displaced: string | undefined
 
   private constructor(options: ServerOptions, server: Server, path: string) {
-    const { dataDir, stateBytesMax, clocks = SYSTEM_CLOCKS, tell } = options
+    const { dataDir, stateBytesMax, isCommand, clocks = SYSTEM_CLOCKS, tell } = options
     this.#options = options
     this.#server = server
     this.#path = path
     chmodSync(path, 0o600)
     giveToUser(path)
     this.#inode = statSync(path).ino
-    this.state = new State(stateBytesMax)
-    const unread = loadState(dataDir, this.state)
-    if (unread !== undefined) tell?.('info', unread)
+    this.state = isCommand ? new State(stateBytesMax) : this.#savedState()
     this.#engine = new Engine(this.state, clocks)
-    this.sites = new EmbeddedSites(dataDir, this.state)
+    this.sites = new EmbeddedSites(dataDir, () => this.#savedState())
     const { droppedLine } = this.sites
     if (droppedLine !== undefined) tell?.('warn', `of the sites' file, ${droppedLine}`)
     const sweepOn = () => {
@@ -107,10 +112,19 @@ export class StoreServer {
     await new Promise<void>(done => this.#server.close(() => done()))
   }
 
+  #savedState(): State {
+    if (this.#saved !== undefined) return this.#saved
+    const { dataDir, stateBytesMax, tell } = this.#options
+    this.#saved = new State(stateBytesMax)
+    const unread = loadState(dataDir, this.#saved)
+    if (unread !== undefined) tell?.('info', unread)
+    return this.#saved
+  }
+
   #save(): void {
     const { dataDir, tell } = this.#options
     try {
-      saveState(dataDir, this.state)
+      saveState(dataDir, this.#savedState())
     } catch (error) {
       removeSavedState(dataDir)
       tell?.(

@@ -58,7 +58,7 @@ interface Line {
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
 export class EmbeddedSites extends Members implements SiteStore {
-  readonly #state: State
+  readonly #state: () => State
   /** True once `forget` was called: a command must then save the state, or the next start would bring the forgotten back. */
   hasForgotten = false
   readonly #path: string
@@ -76,7 +76,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly droppedLine: string | undefined
 
   /** @throws StoreSetupError */
-  constructor(dataDir: string, state: State) {
+  constructor(dataDir: string, state: () => State) {
     super()
     this.#state = state
     this.#path = join(dataDir, SITES_JSONL)
@@ -141,7 +141,7 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   async forget(addressKeys: readonly string[]): Promise<number> {
     this.hasForgotten = true
-    const { windows, meters } = this.#state
+    const { windows, meters } = this.#state()
     const names = (await this.namesOf(addressKeys)).flat()
     return names.filter(name => windows.delete(name) || meters.delete(name)).length
   }
@@ -156,7 +156,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {
-    const meter = this.#state.meters.get(siteMeter(siteKey))
+    const meter = this.#state().meters.get(siteMeter(siteKey))
     return dailyRate(meter === undefined ? [] : [meter], Date.now())
   }
 
