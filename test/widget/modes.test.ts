@@ -103,6 +103,11 @@ test('mode worker: on the service’s own origin its worker file is used; the de
   assertSilent(notes) // accessibility.test.ts sends the demo's form
 })
 
+test('mode frame: a policy that only reports refuses nothing', async () => {
+  const headers = { 'Content-Security-Policy-Report-Only': "frame-src 'none'" }
+  assert.equal((await verifiedOn('', { headers })).detail.mode, 'frame')
+})
+
 for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
   test(`mode frame: in a cross-origin isolated page, ${puzzle}`, async () => {
     const headers = {
