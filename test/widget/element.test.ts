@@ -343,6 +343,19 @@ test('cancel() in the middle of a solve stops it at once, and a new one can star
   assert.deepEqual(notes.pageErrors, [])
 })
 
+test('cancel() any number of microtasks after execute() cancels it', async () => {
+  const { page } = await open('auto="off"')
+  await untilDefined(page)
+  for (let steps = 0; steps < 11; steps++)
+    await page.evaluate(`(async () => {
+      ${GATE}.execute().catch(() => {})
+      for (let step = 0; step < ${steps}; step++) await null
+      ${GATE}.cancel()
+    })()`)
+  await page.evaluate(`${GATE}.execute()`) // It would wait for one that goes on.
+  assert.equal(gateway.count('POST /verify'), 1)
+})
+
 test('a handler that cancels or asks again in the first event does what it says', async () => {
   const { page, notes } = await open('auto="off"')
   await untilDefined(page)
