@@ -229,7 +229,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isDisabled = isDisabled
     if (isDisabled && !this.#form.isJustSent) this.cancel()
     this.#render()
-    this.#autoStart('load')
+    if (!isDisabled) this.#onVisible() // Nothing was renewed meanwhile.
   }
 
   readonly #onVisible = () => {

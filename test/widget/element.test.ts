@@ -164,7 +164,7 @@ test('without renewal it expires: the form is invalid again, and the button veri
   await verify(page)
 })
 
-test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
+test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing until it is enabled', async () => {
   const { page } = await inState('verified', open())
   const before = await tokenOf(page)
   await page.evaluate('document.forms[0].reset()')
@@ -175,12 +175,17 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
   await untilState(page, 'verified')
   assert.notEqual(await tokenOf(page), after)
 
-  const disabled = await open('disabled')
+  const disabled = await open('disabled', CLOCK)
   await disabled.page.waitForTimeout(300)
   assert.equal(gateway.count('GET /challenge'), 0)
   assert.equal(await disabled.page.getByRole('button', { name: 'Verify' }).count(), 0)
   assert.equal(await isValid(disabled.page), true)
-  await disabled.page.evaluate(`${GATE}.removeAttribute('disabled')`)
+  await disabled.page.evaluate(`${GATE}.disabled = false`)
+  await untilState(disabled.page, 'verified')
+  await disabled.page.evaluate(`${GATE}.disabled = true`)
+  await disabled.page.clock.fastForward(EXPIRED_MS)
+  await untilState(disabled.page, 'expired')
+  await disabled.page.evaluate(`${GATE}.disabled = false`)
   await untilState(disabled.page, 'verified')
 })
 
