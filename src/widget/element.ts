@@ -21,8 +21,8 @@ const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** True if the element was moved, which reloads the solver's frame in it: the verification then begins anew. */
-  isMoved: boolean
+  /** True if an attribute has changed, or the element was moved, which reloads the solver's frame: it then begins anew. */
+  isOutdated: boolean
 }
 
 /** powgate.d.ts describes what integrators may rely on. */
@@ -139,10 +139,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
     this.#held.resume()
-    if (this.#verification !== undefined) {
-      this.#verification.isMoved = true
-      this.#verification.controller.abort()
-    }
+    this.#beginAnew()
     this.#showState()
     this.#render()
     // Frameworks set attributes right after they insert the element, in the same task.
@@ -153,6 +150,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
+  }
+
+  #beginAnew(): void {
+    if (this.#verification === undefined) return
+    this.#verification.isOutdated = true
+    this.#verification.controller.abort()
   }
 
   #reportMistakes(): void {
@@ -214,6 +217,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
     if (name === 'lang' || this.#state === 'idle') this.#autoStart('load')
+    else if (this.#form.isWaiting && this.#verification) this.#beginAnew()
     else this.reset()
   }
 
@@ -263,7 +267,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verify(): Promise<string> {
     // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
-    const verification: Verification = { controller: new AbortController(), promise, isMoved: false }
+    const verification: Verification = { controller: new AbortController(), promise, isOutdated: false }
     this.#verification = verification
     return promise
   }
@@ -293,8 +297,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#pass(result)
       return result.token
     } catch (error) {
-      if (verification.isMoved && this.#verification === verification) {
-        Object.assign(verification, { controller: new AbortController(), isMoved: false })
+      if (verification.isOutdated && this.#verification === verification) {
+        Object.assign(verification, { controller: new AbortController(), isOutdated: false })
         return this.#run(verification)
       }
       if (!signal.aborted) {

@@ -254,18 +254,19 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
   await eventually(60_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
 })
 
-const MOVES = {
+const CHANGES = {
   'the element': `document.forms[0].prepend(${GATE})`,
   'its form': `document.body.prepend(document.forms[0])`,
   'the element, by moveBefore': `document.forms[0].moveBefore(${GATE}, document.forms[0].firstChild)`,
+  'an attribute': `${GATE}.setAttribute('threads', '2')`,
 }
-for (const [what, move] of Object.entries(MOVES))
-  test(`moved while Send waits: ${what}: sent all the same`, async () => {
+for (const [what, change] of Object.entries(CHANGES))
+  test(`moved or changed while Send waits: ${what}: sent all the same`, async () => {
     const release = gateway.hold('/challenge')
     const { page, notes } = await open('auto="submit"')
     await page.click('text=Send')
     await untilState(page, 'working')
-    await page.evaluate(move)
+    await page.evaluate(change)
     release()
     await received()
     assert.deepEqual(notes.pageErrors, [])
