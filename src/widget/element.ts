@@ -1,7 +1,7 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnMarkup, logFailure } from './advice.ts'
-import { bare, internalsOf } from './dom.ts'
+import { bare, closestAround, internalsOf } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -185,7 +185,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   async #loadTexts(): Promise<void> {
-    const nearest = this.closest('[lang]') ?? bare(document).documentElement
+    const nearest = closestAround(this, '[lang]') ?? bare(document).documentElement
     const lang = bare(nearest).getAttribute('lang') ?? ''
     // The visitor's languages are read only if the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code

@@ -428,12 +428,13 @@ test('a button that is replaced while the form waits, and one that leaves withou
   challenge()
 })
 
-test('a form inside a shadow root', async () => {
+test('a form inside a shadow root, in the language around it', async () => {
   const inner = formPage(`site-key="${site.siteKey}" auto="submit"`, { form: 'novalidate' })
   const [form] = /<form.*<\/form>/s.exec(inner)!
-  const script = `<div><template shadowrootmode="open">${form}</template></div>${scriptTag(gateway)}`
+  const script = `<div lang="de"><template shadowrootmode="open">${form}</template></div>${scriptTag(gateway)}`
   const { page } = await open('auto="submit"', { form: 'novalidate', script, edit: [form, ''] })
   assert.equal(await page.evaluate(`document.querySelector('form')`), null, 'none outside')
+  await page.locator('pow-gate .box[lang=de]').waitFor()
   await send(page)
   assert.equal((await redeem(await postedToken())).success, true)
 })
