@@ -19,12 +19,15 @@ import {
   type OpenOptions,
   openInDialog,
   posted,
+  RENEWED_MS,
   scriptTag,
   startStage,
   untilState,
   VERIFIED,
   visit,
+  WITH_CLOCK,
 } from '../harness/widget.ts'
+import { away } from './answers.ts'
 
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
@@ -271,6 +274,20 @@ for (const [what, change] of Object.entries(CHANGES))
     await received()
     assert.deepEqual(notes.pageErrors, [])
   })
+
+test('the plugin for WordPress, where outages let pass: a good token stays, and a form that was refused gets its element back', async () => {
+  const { page } = await inState('verified', open('data-away="pass"', { visit: WITH_CLOCK }))
+  await page.addScriptTag({ path: 'client/wordpress/powgate/assets/page.js' })
+  gateway.fail({ path: '/challenge', times: 100, answer: away(1000) })
+  await page.clock.fastForward(RENEWED_MS)
+  await page.waitForFunction(`${GATE}.error !== null && ${GATE}.token !== null`)
+  await page.evaluate(`${GATE}.reset()`)
+  await page.locator('pow-gate').waitFor({ state: 'detached' })
+  gateway.recover()
+  await page.evaluate(`document.forms[0].dispatchEvent(new Event('wpcf7submit', { bubbles: true }))`)
+  await page.click('text=Send')
+  await received()
+})
 
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {
   const more = `<style>html > iframe, iframe { display: block !important }</style><script>
