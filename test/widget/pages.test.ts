@@ -32,6 +32,8 @@ import { away } from './answers.ts'
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
 const KEY = `site-key="${site.siteKey}"`
+pages.add('/empty', '<!doctype html><title>Empty</title>')
+pages.add('/load.js', readFileSync('client/page/load.js'))
 const CLICK = "document.querySelector('form[action] > button').click()"
 
 async function open(attributes: string, options: OpenOptions = {}) {
@@ -287,6 +289,16 @@ test('the plugin for WordPress, where outages let pass: a good token stays, and 
   await page.evaluate(`document.forms[0].dispatchEvent(new Event('wpcf7submit', { bubbles: true }))`)
   await page.click('text=Send')
   await received()
+})
+
+test('client/page: a script that could not be loaded is loaded for the next element', async () => {
+  const { page } = await visit(browser, `${pages.origin()}/empty`)
+  const load = `import('/load.js').then(({ loadWidget }) => loadWidget('${gateway.origin()}'))`
+  gateway.fail({ path: '/widget.js', answer: { status: 503 } })
+  await page.evaluate(load)
+  await page.waitForFunction('document.scripts.length === 0')
+  await page.evaluate(load)
+  await page.waitForFunction("customElements.get('pow-gate')")
 })
 
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {
