@@ -301,6 +301,20 @@ test('client/page: a script that could not be loaded is loaded for the next elem
   await page.waitForFunction("customElements.get('pow-gate')")
 })
 
+test('compat/redirect.js: every address of the vendors’ scripts becomes ours', async () => {
+  const { page } = await visit(browser, `${pages.origin()}/empty`)
+  await page.addScriptTag({ url: `${gateway.origin()}/compat/redirect.js` })
+  const google = words('www.google.com www.recaptcha.net recaptcha.net').map(host => `${host}/recaptcha`)
+  const others = words('js.hcaptcha.com/1 hcaptcha.com/1 challenges.cloudflare.com/turnstile/v0')
+  for (const folder of [...google, ...others]) {
+    const script = `Object.assign(document.createElement('script'), { src: '//${folder}/api.js' })`
+    assert.equal(
+      await page.evaluate(`${script}.src`),
+      `${gateway.origin()}/${folder.replace(/^.*?\//, '')}/api.js`,
+    )
+  }
+})
+
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {
   const more = `<style>html > iframe, iframe { display: block !important }</style><script>
 window.found = []
