@@ -11,6 +11,7 @@ export function loadWidget(endpoint, { nonce } = {}) {
   if (isThere || customElements.get('pow-gate')) return
   const script = Object.assign(document.createElement('script'), { src, async: true })
   if (nonce) script.nonce = nonce
+  script.onerror = () => script.remove() // The next element's call loads it again.
   document.head.append(script)
 }
 

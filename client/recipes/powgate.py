@@ -1,5 +1,5 @@
 """Redeems powgate tokens. Python 3.8 and newer, standard library only."""
-import http.client, json, os, sys, time, urllib.error, urllib.request, uuid
+import http.client, json, os, sys, time, urllib.request, uuid
 
 RETRIES, TIMEOUT_SECONDS = 2, 1
 
@@ -8,11 +8,13 @@ class NoVerdict(Exception):
     """No answer, a limit, a wrong key: never a pass. The message says which; it is for your log."""
 
 
-class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The API key goes to no other address."""
+class EveryAnswer(urllib.request.HTTPErrorProcessor):
+    """No status raises, and no redirect is followed: the API key goes to no other address."""
 
-    def redirect_request(self, *_):
-        return None
+    def http_response(self, request, response):
+        return response
+
+    https_response = http_response
 
 
 def setting(name):
@@ -22,7 +24,7 @@ def setting(name):
     return value
 
 
-opener = urllib.request.build_opener(NoRedirect)
+opener = urllib.request.build_opener(EveryAnswer)
 
 
 def verify(token, ip):
@@ -52,8 +54,6 @@ def send(request):
     try:
         with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
             status, body = response.status, response.read()
-    except urllib.error.HTTPError as error:
-        status, body = error.code, error.read()
     except (OSError, http.client.HTTPException) as error:
         return 0, {"error": error}
     try:

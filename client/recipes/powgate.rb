@@ -37,11 +37,11 @@ module Powgate
 
   def self.send_once(uri, request, options)
     response = Net::HTTP.start(uri.host, uri.port, **options) { |http| http.request(request) }
-    answer = JSON.parse(response.body)
+    answer = JSON.parse(response.body.to_s)
     [response.code.to_i, answer.is_a?(Hash) ? answer : {}]
   rescue JSON::ParserError
     [response.code.to_i, {}]
-  rescue SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError => e
+  rescue StandardError => e
     [0, { 'error' => e.message }]
   end
 

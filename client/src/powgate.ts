@@ -164,6 +164,7 @@ export class Powgate {
   }
 
   async #attempt(body: string, waitMs: number, signal?: AbortSignal): Promise<Verdict | PowgateError> {
+    signal?.throwIfAborted() // A signal that is aborted already calls no listener.
     const controller = new AbortController()
     const stop = () => controller.abort()
     let isLate = false

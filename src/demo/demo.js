@@ -26,11 +26,12 @@ async function send(fields) {
   button.disabled = true
   try {
     const response = await fetch(form.action, { method: 'POST', body: fields })
-    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
-    show(page.querySelector('.result'), fields)
+    const text = await response.text()
+    const answered = new DOMParser().parseFromString(text, 'text/html').querySelector('.result')
+    if (answered) show(answered, fields)
+    else refuse(JSON.parse(text).error) // The demo is off by now.
   } catch {
-    result.textContent = 'Not sent: the service cannot be reached.'
-    reveal('refused')
+    refuse('The service cannot be reached.')
   } finally {
     button.disabled = false
     gate.reset?.() // a token works once
@@ -50,6 +51,11 @@ function show(answered, fields) {
     result.append(again)
   }
   reveal(isAccepted ? 'accepted' : 'refused')
+}
+
+function refuse(why) {
+  result.textContent = `Not sent. ${why}`
+  reveal('refused')
 }
 
 function reveal(look) {

@@ -28,6 +28,12 @@ export function listen<Heard extends Event>(
   return () => removeEventListener(type, listener as EventListener, true)
 }
 
+/** Does what `closest` does, and goes on around shadow trees. */
+export function closestAround(element: Element, selector: string): Element | null {
+  const root = element.getRootNode()
+  return element.closest(selector) ?? (root instanceof ShadowRoot ? closestAround(root.host, selector) : null)
+}
+
 /** Removes a node without `remove()`, because that of Prototype.js throws for an element without a parent. */
 export const takeOut = (node: Node) => node.parentNode?.removeChild(node)
 

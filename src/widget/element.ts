@@ -1,7 +1,7 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnMarkup, logFailure } from './advice.ts'
-import { bare, internalsOf } from './dom.ts'
+import { bare, closestAround, internalsOf } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -21,8 +21,8 @@ const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** True if the element was moved, which reloads the solver's frame in it: the verification then begins anew. */
-  isMoved: boolean
+  /** True if an attribute has changed, or the element was moved, which reloads the solver's frame: it then begins anew. */
+  isOutdated: boolean
 }
 
 /** powgate.d.ts describes what integrators may rely on. */
@@ -139,10 +139,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
     this.#held.resume()
-    if (this.#verification !== undefined) {
-      this.#verification.isMoved = true
-      this.#verification.controller.abort()
-    }
+    this.#beginAnew()
     this.#showState()
     this.#render()
     // Frameworks set attributes right after they insert the element, in the same task.
@@ -153,6 +150,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
+  }
+
+  #beginAnew(): void {
+    if (this.#verification === undefined) return
+    this.#verification.isOutdated = true
+    this.#verification.controller.abort()
   }
 
   #reportMistakes(): void {
@@ -182,7 +185,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   async #loadTexts(): Promise<void> {
-    const nearest = this.closest('[lang]') ?? bare(document).documentElement
+    const nearest = closestAround(this, '[lang]') ?? bare(document).documentElement
     const lang = bare(nearest).getAttribute('lang') ?? ''
     // The visitor's languages are read only if the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
@@ -214,6 +217,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
     if (name === 'lang' || this.#state === 'idle') this.#autoStart('load')
+    else if (this.#form.isWaiting && this.#verification) this.#beginAnew()
     else this.reset()
   }
 
@@ -229,7 +233,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isDisabled = isDisabled
     if (isDisabled && !this.#form.isJustSent) this.cancel()
     this.#render()
-    this.#autoStart('load')
+    if (!isDisabled) this.#onVisible() // Nothing was renewed meanwhile.
   }
 
   readonly #onVisible = () => {
@@ -263,7 +267,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verify(): Promise<string> {
     // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
-    const verification: Verification = { controller: new AbortController(), promise, isMoved: false }
+    const verification: Verification = { controller: new AbortController(), promise, isOutdated: false }
     this.#verification = verification
     return promise
   }
@@ -293,8 +297,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#pass(result)
       return result.token
     } catch (error) {
-      if (verification.isMoved && this.#verification === verification) {
-        Object.assign(verification, { controller: new AbortController(), isMoved: false })
+      if (verification.isOutdated && this.#verification === verification) {
+        Object.assign(verification, { controller: new AbortController(), isOutdated: false })
         return this.#run(verification)
       }
       if (!signal.aborted) {

@@ -9,6 +9,7 @@ import {
   getChallenge,
   PowGateError,
   postSolution,
+  throwIfAborted,
   untilAborted,
   withRetries,
 } from './service.ts'
@@ -132,6 +133,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     },
   }
   try {
+    throwIfAborted(settings.signal) // What aborts between the turn in the queue and `addEventListener` calls no listener.
     // Workers start while the challenge is on its way.
     const early = openSolver(roundSettings, lastPuzzle)
     early.catch(() => {}) // openFor tries again

@@ -13,6 +13,7 @@
 import type { PuzzleName } from '../protocol/proof.ts'
 import { bare, sleep, timeoutSignal } from './dom.ts'
 import { loadModule, trusted } from './scripts.ts'
+import { throwIfAborted } from './service.ts'
 import { isPinned, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Job, Mode, SolvePage, SolverSession } from './solver/job.ts'
@@ -28,6 +29,7 @@ import {
 export interface ModeSettings extends Settings {
   /** The element's shadow tree, for the frame. */
   readonly frameParent: ShadowRoot
+  readonly signal: AbortSignal
 }
 
 /** Each puzzle's scripts, with their integrity values, and its frame. */
@@ -98,6 +100,7 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
     try {
       return await OPENERS[mode](settings, puzzle)
     } catch (error) {
+      throwIfAborted(settings.signal) // A frame that left the page with its element was not forbidden.
       if (error instanceof ModeBlockedError) refused.add(mode)
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }

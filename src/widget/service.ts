@@ -77,6 +77,7 @@ export async function withRetries<Answer>(
   tryOnce: () => Promise<Attempt<Answer>>,
 ): Promise<Answer> {
   for (let tries = 0; ; ) {
+    throwIfAborted(settings.signal)
     const attempt = await tryOnce()
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)

@@ -209,6 +209,7 @@ function recipeTests(name: string, recipe: Recipe): void {
       for (const answer of [
         { status: 429, headers: { 'Retry-After': '60' }, body: pass },
         { status: 500, body: pass },
+        { status: 204 },
         { status: 302, headers: { Location: `${network.origin()}/elsewhere` }, body: pass },
       ]) {
         network.fail({ path: '/verify-token', answer })
@@ -217,6 +218,9 @@ function recipeTests(name: string, recipe: Recipe): void {
       assert.ok(!network.requests.some(asked => asked.includes('elsewhere')), 'the key went elsewhere')
       network.fail({ path: '/verify-token', times: 3, isDropped: true })
       assert.equal(await recipe(token, ip), undefined, 'dropped')
+      const cut = { status: 503, headers: { 'Content-Length': '1000' }, body: pass }
+      network.fail({ path: '/verify-token', times: 3, answer: cut })
+      assert.equal(await recipe(token, ip), undefined, 'cut')
       network.fail({ path: '/verify-token', times: 3, answer: { status: 200, body: '<html>' } })
       assert.equal(await recipe(token, ip), undefined, 'a page')
       network.recover()

@@ -223,6 +223,11 @@ test('a redemption waits a second for its connection, also where PHP has no curl
   assert.deepEqual(waits, [1, 10])
 })
 
+test('Contact Form 7: the element stands before the last paragraph above the button, in no icon', () => {
+  const form = '<p>a <svg><path d=""/></svg> <input class="wpcf7-submit"></p>'
+  assert.equal(wordpress.php(`return strpos(powgate_cf7_field('${form}'), '<div');`), 0)
+})
+
 test('only pages with a form load scripts, from the service', async () => {
   const { text } = await call(`${wordpress.url}/`, { isForeign: true })
   assert.doesNotMatch(text, /widget\.js|pow-gate|powgate/)

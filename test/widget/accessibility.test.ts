@@ -292,9 +292,12 @@ test('the demo page: from the form to the score, in light and dark, without a fa
     await page.getByRole('button', { name: 'Send the same token again' }).click()
     await page.getByRole('heading', { name: 'Refused' }).waitFor()
     assert.match(await page.locator('#result').innerText(), /token-used/)
+    await page.route('**/demo/submit', route => route.fulfill({ status: 404, json: { error: 'It is off.' } }))
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.locator('#result:text("Not sent. It is off.")').waitFor()
     assert.deepEqual([notes.violations, notes.pageErrors], [[], []])
-    // The refusal's status is all there is on the console.
-    for (const line of notes.consoleErrors) assert.match(line, /status of 403/)
+    // The refusals' status is all there is on the console.
+    for (const line of notes.consoleErrors) assert.match(line, /status of 40[34]/)
   }
 })
 

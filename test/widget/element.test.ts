@@ -164,7 +164,7 @@ test('without renewal it expires: the form is invalid again, and the button veri
   await verify(page)
 })
 
-test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
+test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing until it is enabled', async () => {
   const { page } = await inState('verified', open())
   const before = await tokenOf(page)
   await page.evaluate('document.forms[0].reset()')
@@ -175,12 +175,17 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
   await untilState(page, 'verified')
   assert.notEqual(await tokenOf(page), after)
 
-  const disabled = await open('disabled')
+  const disabled = await open('disabled', CLOCK)
   await disabled.page.waitForTimeout(300)
   assert.equal(gateway.count('GET /challenge'), 0)
   assert.equal(await disabled.page.getByRole('button', { name: 'Verify' }).count(), 0)
   assert.equal(await isValid(disabled.page), true)
-  await disabled.page.evaluate(`${GATE}.removeAttribute('disabled')`)
+  await disabled.page.evaluate(`${GATE}.disabled = false`)
+  await untilState(disabled.page, 'verified')
+  await disabled.page.evaluate(`${GATE}.disabled = true`)
+  await disabled.page.clock.fastForward(EXPIRED_MS)
+  await untilState(disabled.page, 'expired')
+  await disabled.page.evaluate(`${GATE}.disabled = false`)
   await untilState(disabled.page, 'verified')
 })
 
@@ -343,6 +348,19 @@ test('cancel() in the middle of a solve stops it at once, and a new one can star
   assert.deepEqual(notes.pageErrors, [])
 })
 
+test('cancel() any number of microtasks after execute() cancels it', async () => {
+  const { page } = await open('auto="off"')
+  await untilDefined(page)
+  for (let steps = 0; steps < 11; steps++)
+    await page.evaluate(`(async () => {
+      ${GATE}.execute().catch(() => {})
+      for (let step = 0; step < ${steps}; step++) await null
+      ${GATE}.cancel()
+    })()`)
+  await page.evaluate(`${GATE}.execute()`) // It would wait for one that goes on.
+  assert.equal(gateway.count('POST /verify'), 1)
+})
+
 test('a handler that cancels or asks again in the first event does what it says', async () => {
   const { page, notes } = await open('auto="off"')
   await untilDefined(page)
@@ -410,12 +428,13 @@ test('a button that is replaced while the form waits, and one that leaves withou
   challenge()
 })
 
-test('a form inside a shadow root', async () => {
+test('a form inside a shadow root, in the language around it', async () => {
   const inner = formPage(`site-key="${site.siteKey}" auto="submit"`, { form: 'novalidate' })
   const [form] = /<form.*<\/form>/s.exec(inner)!
-  const script = `<div><template shadowrootmode="open">${form}</template></div>${scriptTag(gateway)}`
+  const script = `<div lang="de"><template shadowrootmode="open">${form}</template></div>${scriptTag(gateway)}`
   const { page } = await open('auto="submit"', { form: 'novalidate', script, edit: [form, ''] })
   assert.equal(await page.evaluate(`document.querySelector('form')`), null, 'none outside')
+  await page.locator('pow-gate .box[lang=de]').waitFor()
   await send(page)
   assert.equal((await redeem(await postedToken())).success, true)
 })

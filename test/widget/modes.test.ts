@@ -11,9 +11,11 @@ import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 import {
   assertQuiet,
+  builtFile,
   closePage,
   GATE,
   type OpenOptions,
+  press,
   scriptTag,
   startStage,
   strictPages,
@@ -22,6 +24,7 @@ import {
   VERIFIED,
   type Verified,
   visit,
+  WITH_CLOCK,
 } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
@@ -101,6 +104,24 @@ test('mode worker: on the service’s own origin its worker file is used; the de
   assert.ok(asked.some(path => path.startsWith('/widget/hashwx.')))
   assert.ok(!asked.some(path => /^\/widget\/(frame|hashwx)\..*html$/.test(path)))
   assertSilent(notes) // accessibility.test.ts sends the demo's form
+})
+
+test('mode frame: a policy that only reports refuses nothing', async () => {
+  const headers = { 'Content-Security-Policy-Report-Only': "frame-src 'none'" }
+  assert.equal((await verifiedOn('', { headers })).detail.mode, 'frame')
+})
+
+test('an element that leaves the page while its frame loads tries no other mode', async () => {
+  const release = gateway.hold(builtFile('frame.html').path)
+  const policy = strict(`; frame-src ${gateway.origin()}`)
+  const { page, notes } = await open('auto="off"', { policy, visit: WITH_CLOCK })
+  await press(page, 'Verify')
+  await page.locator('pow-gate iframe').waitFor({ state: 'attached' })
+  await page.evaluate(`new Promise(resolve => ${GATE}.remove() ?? setTimeout(resolve, 50))`)
+  await page.clock.fastForward(15_000)
+  await page.waitForTimeout(300)
+  release()
+  assertSilent(notes)
 })
 
 for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))

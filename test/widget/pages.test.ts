@@ -19,16 +19,21 @@ import {
   type OpenOptions,
   openInDialog,
   posted,
+  RENEWED_MS,
   scriptTag,
   startStage,
   untilState,
   VERIFIED,
   visit,
+  WITH_CLOCK,
 } from '../harness/widget.ts'
+import { away } from './answers.ts'
 
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
 const KEY = `site-key="${site.siteKey}"`
+pages.add('/empty', '<!doctype html><title>Empty</title>')
+pages.add('/load.js', readFileSync('client/page/load.js'))
 const CLICK = "document.querySelector('form[action] > button').click()"
 
 async function open(attributes: string, options: OpenOptions = {}) {
@@ -254,22 +259,61 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
   await eventually(60_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
 })
 
-const MOVES = {
+const CHANGES = {
   'the element': `document.forms[0].prepend(${GATE})`,
   'its form': `document.body.prepend(document.forms[0])`,
   'the element, by moveBefore': `document.forms[0].moveBefore(${GATE}, document.forms[0].firstChild)`,
+  'an attribute': `${GATE}.setAttribute('threads', '2')`,
 }
-for (const [what, move] of Object.entries(MOVES))
-  test(`moved while Send waits: ${what}: sent all the same`, async () => {
+for (const [what, change] of Object.entries(CHANGES))
+  test(`moved or changed while Send waits: ${what}: sent all the same`, async () => {
     const release = gateway.hold('/challenge')
     const { page, notes } = await open('auto="submit"')
     await page.click('text=Send')
     await untilState(page, 'working')
-    await page.evaluate(move)
+    await page.evaluate(change)
     release()
     await received()
     assert.deepEqual(notes.pageErrors, [])
   })
+
+test('the plugin for WordPress, where outages let pass: a good token stays, and a form that was refused gets its element back', async () => {
+  const { page } = await inState('verified', open('data-away="pass"', { visit: WITH_CLOCK }))
+  await page.addScriptTag({ path: 'client/wordpress/powgate/assets/page.js' })
+  gateway.fail({ path: '/challenge', times: 100, answer: away(1000) })
+  await page.clock.fastForward(RENEWED_MS)
+  await page.waitForFunction(`${GATE}.error !== null && ${GATE}.token !== null`)
+  await page.evaluate(`${GATE}.reset()`)
+  await page.locator('pow-gate').waitFor({ state: 'detached' })
+  gateway.recover()
+  await page.evaluate(`document.forms[0].dispatchEvent(new Event('wpcf7submit', { bubbles: true }))`)
+  await page.click('text=Send')
+  await received()
+})
+
+test('client/page: a script that could not be loaded is loaded for the next element', async () => {
+  const { page } = await visit(browser, `${pages.origin()}/empty`)
+  const load = `import('/load.js').then(({ loadWidget }) => loadWidget('${gateway.origin()}'))`
+  gateway.fail({ path: '/widget.js', answer: { status: 503 } })
+  await page.evaluate(load)
+  await page.waitForFunction('document.scripts.length === 0')
+  await page.evaluate(load)
+  await page.waitForFunction("customElements.get('pow-gate')")
+})
+
+test('compat/redirect.js: every address of the vendors’ scripts becomes ours', async () => {
+  const { page } = await visit(browser, `${pages.origin()}/empty`)
+  await page.addScriptTag({ url: `${gateway.origin()}/compat/redirect.js` })
+  const google = words('www.google.com www.recaptcha.net recaptcha.net').map(host => `${host}/recaptcha`)
+  const others = words('js.hcaptcha.com/1 hcaptcha.com/1 challenges.cloudflare.com/turnstile/v0')
+  for (const folder of [...google, ...others]) {
+    const script = `Object.assign(document.createElement('script'), { src: '//${folder}/api.js' })`
+    assert.equal(
+      await page.evaluate(`${script}.src`),
+      `${gateway.origin()}/${folder.replace(/^.*?\//, '')}/api.js`,
+    )
+  }
+})
 
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {
   const more = `<style>html > iframe, iframe { display: block !important }</style><script>

@@ -9,7 +9,7 @@ const { src } = bare(document).currentScript as HTMLScriptElement
 /** Ends in a slash. */
 const service = new URL('..', src).href
 const VENDORS =
-  /^(https?:)?\/\/(www\.(google\.com|recaptcha\.net)|(js\.)?hcaptcha\.com|challenges\.cloudflare\.com)\/(?=(1|turnstile\/v0|recaptcha)\/(api|enterprise)\.js)/
+  /^(https?:)?\/\/(www\.google\.com|(www\.)?recaptcha\.net|(js\.)?hcaptcha\.com|challenges\.cloudflare\.com)\/(?=(1|turnstile\/v0|recaptcha)\/(api|enterprise)\.js)/
 
 const moved = (url: unknown) => (VENDORS.test(`${url}`) ? `${url}`.replace(VENDORS, service) : url)
 

@@ -47,9 +47,9 @@ async function untilReady(frame: HTMLIFrameElement, origin: string, place: Paren
     const onMessage = ({ source, origin: sender }: MessageEvent) => {
       if (source === frame.contentWindow && sender === origin) resolve()
     }
-    const onViolation = ({ blockedURI }: SecurityPolicyViolationEvent) => {
-      // Browsers give either the whole address or the origin alone.
-      if (blockedURI !== '' && frame.src.startsWith(blockedURI))
+    const onViolation = ({ blockedURI, disposition }: SecurityPolicyViolationEvent) => {
+      // Browsers give either the whole address or the origin alone. A policy on trial (Report-Only) forbids nothing.
+      if (disposition !== 'report' && blockedURI !== '' && frame.src.startsWith(blockedURI))
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
     endings.push(

@@ -1,6 +1,14 @@
 /* What the element needs to know of other scripts: a token counts once, and an outage must not hold a form that may pass. */
 ;(() => {
+  // Elements that an outage has taken out of their forms, and where they stood.
+  var away = new Map()
   function reset(root) {
+    away.forEach((place, gate) => {
+      if (root.contains(place)) {
+        away.delete(gate)
+        place.prepend(gate)
+      }
+    })
     root.querySelectorAll('pow-gate').forEach(gate => {
       if (gate.reset) {
         gate.reset()
@@ -31,8 +39,11 @@
     'failed',
     event => {
       var gate = event.target
-      var isAway = event.detail && /^(network|unavailable|overloaded|assets)$/.test(event.detail.code)
-      if (gate.localName === 'pow-gate' && gate.dataset.away === 'pass' && isAway) {
+      var mayPass = gate.localName === 'pow-gate' && gate.dataset.away === 'pass'
+      var reasons = /^(network|unavailable|overloaded|assets|status-50[234])$/
+      // After a renewal that failed, the state is `verified`: the token is still good.
+      if (mayPass && gate.state === 'failed' && reasons.test(event.detail.code)) {
+        away.set(gate, gate.parentNode)
         gate.remove()
       }
     },

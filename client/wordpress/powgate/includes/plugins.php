@@ -44,9 +44,9 @@ function powgate_add_plugin_forms() {
  */
 function powgate_cf7_field( $html ): string {
 	$field  = powgate_field();
-	$button = strpos( $html, 'wpcf7-submit' );
-	$at     = false === $button ? false : strrpos( substr( $html, 0, $button ), '<p' );
-	return false === $at ? $html . $field : substr_replace( $html, $field, $at, 0 );
+	$button = (int) strpos( $html, 'wpcf7-submit' );
+	$found  = preg_match( '/.*(?=<p[\s>])/s', substr( $html, 0, $button ), $before ); // No <picture> or <path>.
+	return $found ? substr_replace( $html, $field, strlen( $before[0] ), 0 ) : $html . $field;
 }
 
 /**
