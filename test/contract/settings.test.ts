@@ -46,7 +46,7 @@ function settingTests(subject: Subject): void {
     const body = JSON.stringify(solution)
     const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
     const lines = Object.entries({ ...fields, 'Content-Length': body.length }).map(field => field.join(': '))
-    const connection = await RawConnection.open(subject.service.port)
+    const connection = await RawConnection.open(subject.service.port, PROXY)
     await connection.send(
       `POST /verify HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}GET / HTTP/1.1\r\nHost: x\r\n\r\n`,
     )

@@ -309,7 +309,9 @@ const SITE_MISTAKES = [
   ['"threshold":0.5', '"threshold":"high"'],
   ['"networks":[]', '"networks":["nonsense"]'],
   ['"createdAt":', '"created":'],
-  ['"origins":[]', '"origins":[],"raise":{"bits":"3"}'],
+  ...['"raise":{"bits":"3"}', '"raise":null', '"limits":"none"', '"deletedAt":null'].map(
+    part => ['"origins":[]', `"origins":[],${part}`] as const,
+  ),
   // These would shift the keys of other redemptions in a batch, so that one token is redeemed twice.
   ...[0, -5, 64.5, 2 ** 24, '"many"'].map(
     limit => ['"origins":[]', `"limits":{"redeem":${limit}},"origins":[]`] as const,

@@ -284,15 +284,19 @@ const NEEDED_FIELDS = ['name', 'active', 'origins', 'difficulty.base', 'difficul
 /** A person may have edited the file: refuses mistakes that would make workers fail, or do something else. */
 function checkSite(site: SiteRecord): void {
   for (const field of FIELDS) {
+    const [group, part] = field.path
     const value = valueIn(site, field)
+    if (part !== undefined && typeof (site[group as keyof SiteRecord] ?? {}) !== 'object')
+      throw new Error(`${group} of a site: expected an object`)
     if (value === undefined ? NEEDED_FIELDS.includes(field.name) : !isOfForm(field.form, value))
       throw new Error(`${field.name} of a site: expected ${field.form.schema.description}`)
   }
   const problem = difficultyProblem(site.difficulty)
   if (problem !== undefined) throw new Error(`difficulty of a site: ${problem}`)
-  const { createdAt, raise = { bits: 0, until: 0 } } = site
-  if (![createdAt, raise.bits, raise.until].every(Number.isFinite))
-    throw new Error('createdAt or raise of a site: expected numbers')
+  const { createdAt, deletedAt = 0, raise = { bits: 0, until: 0 } } = site
+  const isRaise = Number.isInteger(raise?.bits) && raise.bits >= 0 && Number.isFinite(raise.until)
+  if (!isRaise || !Number.isFinite(createdAt) || !Number.isFinite(deletedAt))
+    throw new Error('createdAt, deletedAt or raise of a site: expected numbers')
 }
 
 function checkApiKey({ siteKey, secretSha256, createdAt, revokedAt, expiresAt = null }: ApiKeyRecord): void {
