@@ -18,7 +18,7 @@ export function recordsRoute(siteMemory: { records(): Promise<CachedRecords> }):
     async handle({ socket, headers, httpVersion }, response) {
       const { remoteAddress = '', localAddress } = socket
       const isLocal = isLoopback(remoteAddress) || remoteAddress === localAddress
-      // nginx forwards with HTTP/1.0 by default.
+      // nginx up to 1.29.6 forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
       if (isLocal && !isForwarded) sendJson(response, 200, await siteMemory.records())
       else sendError(response, 403, 'peer', 'Only this machine may read it.')

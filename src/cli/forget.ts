@@ -37,7 +37,7 @@ async function runForget(input: Input): Promise<void> {
   const { signing, others } = new Keyring(resolveSecrets(config))
   const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
   const { removed, lists } = await withStore(async store => ({
-    removed: await store.forget(keys),
+    removed: await store.forget(keys), // an address's key begins with that of its network, whose rates go too
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))
   const [text, network] = [formatAddress(address), formatNetwork(address)]

@@ -1,4 +1,8 @@
-/** All numbers of the price of a challenge (price.ts explains `free`, `usual` and the budget), and of the usual rates (meters.ts). */
+/**
+ * All numbers of the price of a challenge, and of the usual rates from which it follows. In short: a network or site pays nothing while
+ * its recent rate of proofs is within its budget, which is what is free or a multiple of its usual rate, if that is more (price.ts).
+ * The usual rate is learned from what comes in, but slowly (meters.ts).
+ */
 
 import { type Address, isV4 } from '../addresses/address.ts'
 

@@ -257,6 +257,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     // The table has `puzzle` before `difficulty.base`, so `settings.puzzle` is set here.
     const fallback = field.name === 'difficulty.base' ? BASE_BITS[settings.puzzle] : field.fallback
     const value = valueIn(given, field) ?? fallback
+    // The reader of the flag's texts also cleans texts and lists that come from a file.
     const isText = typeof value === 'string' || Array.isArray(value)
     const clean = isText ? (field.form.text?.read([value].flat()) ?? value) : value
     if (clean !== undefined) settings = withValue(settings, field.name, clean)

@@ -1,4 +1,4 @@
-/** Entry of a worker for SHA-256, and of frame.html, where the same file starts such workers. */
+/** Entry of a worker for SHA-256. frame.html loads the file too, and `runSolver`, which sees where it is, starts workers of it there. */
 
 import { chooseSolver } from './solver/solvers.ts'
 import { runSolver } from './solver/worker-loop.ts'

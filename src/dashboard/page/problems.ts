@@ -40,6 +40,7 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
   const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
   const because = why === '' ? '' : `: ${why}`
+  // `isReady` is that /readyz answers 200, `isHealthy` that /healthz does: all workers run and answer.
   const doesRun = workersRunning > 0
   const doAllRun = workersRunning === workers
   if (!doesRun)

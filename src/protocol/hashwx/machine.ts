@@ -146,6 +146,10 @@ function word(index: usize): u64 {
   return load<u64>(words + index * 8)
 }
 
+/**
+ * The upper halves of words 0 to 6 shuffle the destinations, and their lower halves choose the kinds of instructions 1 to 7. Word 7
+ * chooses the sources, and each of words 8 to 15 an instruction's immediate.
+ */
 function makeProgram(at: usize): void {
   shuffleDestinations(at)
   const row = sources + <usize>(word(7) % SOURCES) * INSTRUCTIONS

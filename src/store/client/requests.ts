@@ -72,8 +72,8 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    // Either half may be of the present. The pair of both present ones has been tried, and does no harm. 0 is nobody's epoch.
-    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
+    // Either shard may have had another epoch then, so each former or present one of the one is joined with each of the other.
+    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0] // 0 is nobody's
     return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 
@@ -116,7 +116,13 @@ export class ShardedRequests implements RequestStore {
     else void this.#redeemAcross(callerShard, siteShard, request).then(done)
   }
 
-  /** Charges the caller first. Refunds that if the API key's limit refuses, or moves it to the window of junk if the token is junk. */
+  /**
+   * Charges the caller on its shard, then the API key and the token on theirs. What the second answers decides over the first charge:
+   *
+   *   redeemed, unavailable   it stays, since the redemption may have run
+   *   limited                 it is refunded
+   *   used or forgotten       it moves to the caller's window of junk
+   */
   async #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -141,7 +147,7 @@ export class ShardedRequests implements RequestStore {
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
     }
     const answer = await ask(siteShard, this.#redeemOperation(siteShard, request, false), redemptionAnswer)
-    if (answer.status === 'unavailable') return answer // The charge stays, because the redemption may have run.
+    if (answer.status === 'unavailable') return answer
     if (answer.status === 'admitted' && answer.token !== 'used' && answer.token !== 'forgotten') return answer
     const keys = [`${callerShard.keyPrefix}c:${windowFor(request.callerKey, isJunk)}`]
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
