@@ -25,6 +25,9 @@
  *   test/store/site-conformance.ts does
  * - what only a failing disk, another user or a power loss shows (sites-file.ts), when that file is written anew, and forget and hosts,
  *   which test/cli and test/store/site-conformance.ts hold
+ * - what the contract in one process cannot show, and its files that start services do: prices and take-backs, rotated secrets, records'
+ *   lives, limits of a site (test/contract/settings.test.ts, site-settings.test.ts), test keys, other epochs (test/store/redis-cluster.test.ts,
+ *   test/e2e/failover.test.ts); and what only the log and warnings tell (test/e2e/logs.test.ts, test/process/backends.test.ts)
  * - how requests above a limit of 256 share entries: test/store/limits-property.ts bounds the error (addRequest, appended)
  * - a meter that is stored, or looked up, once more (#addProof, #meterOf); the clock that Redis' tests set (run)
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
