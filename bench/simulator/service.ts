@@ -21,7 +21,7 @@ import {
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
-import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
+import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS, baseOf } from '../../src/domain/site-fields.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
@@ -123,7 +123,7 @@ export class Service {
       solveTimeMs: undefined,
       elapsedMs: nowMs - challenge.issuedAtMs,
       difficulty: challenge.bits,
-      addressFailures: failures,
+      addressFailures: countedFailures(failures, accepted),
     })
     return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }
   }

@@ -54,7 +54,7 @@ async function runApply(input: Input): Promise<void> {
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
     return { plan, hosts }
   })
-  if (!isDry) {
+  if (!isDry && plan.records.length > 0) {
     const ids = plan.keysMade.map(({ record }) => record.id).join(', ')
     const advice = ids && `: revoke the API keys that it made, because nobody knows them (${ids})`
     onLostOutput(`apply has changed ${storeName}, but its output is lost${advice}.`)

@@ -59,7 +59,7 @@ type LogDecision =
       readonly keepMs: number
       /** Requests at this site in the window, without this one. */
       readonly siteCount: number
-      /** Failed verifications at this site in the window, by `countedFailures`. */
+      /** Failed verifications at this site in the window. */
       readonly failures: number
       /** Accepted proofs at all sites whose nonces are kept (ACCEPTED_MS); estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
       readonly accepted: number
@@ -143,28 +143,10 @@ export function admitToLog(
     end = writeEntry(end, (time + markMs) & WRAP_MASK, markHigh, markLow)
     keepMs = Math.max(keepMs, markMs)
   }
-  // A nonce that is sent again is no success.
-  end = addRequest(end, time, isUsed && kind === LogKind.verification ? LogKind.noProof : kind, request)
+  end = addRequest(end, time, kind, request)
   // Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
   const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
-  const counted = countedFailures(failures, verifications)
-  return {
-    status: 'admitted',
-    record: memory.ofLength(end),
-    keepMs,
-    siteCount,
-    failures: counted,
-    accepted,
-    isUsed,
-  }
-}
-
-/**
- * An address' failures as a visitor's score counts them: as one where people succeed at least as often in the same minute, because
- * a neighbour may have failed.
- */
-export function countedFailures(failures: number, verifications: number): number {
-  return failures <= verifications ? Math.min(1, failures) : failures
+  return { status: 'admitted', record: memory.ofLength(end), keepMs, siteCount, failures, accepted, isUsed }
 }
 
 function readCount(record: Buffer, at: number): number {

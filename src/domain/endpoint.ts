@@ -59,6 +59,7 @@ export function limitsOf(perMinuteOf: (row: (typeof LIMITS)[keyof Limits]) => nu
   return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, perMinuteOf(row)])) as Limits
 }
 
+/** The defaults. */
 export const CONTRACT_LIMITS = limitsOf(({ perMinute }) => perMinute)
 
 const REDEMPTION = {

@@ -36,7 +36,7 @@ export interface ScoreSignals {
   /** The time from challenge to solution by the hosts' clocks. Below 0 if the issuer's is ahead, which lowers no score. */
   readonly elapsedMs: number
   readonly difficulty: number
-  /** Failures in the last minute, as the store counts them (`countedFailures`). */
+  /** Failures in the last minute, by `countedFailures`. */
   readonly addressFailures: number
 }
 
@@ -64,6 +64,15 @@ const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugi
 /** Tolerates clocks with a coarse resolution. */
 const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
+
+/**
+ * An address' failures as a visitor's score counts them: as one where people succeed at least as often, because a neighbour may
+ * have failed. A solution whose score is too low is a failure, and an accepted proof too. To count only what passed would
+ * cost the neighbours of one who fails on purpose more (docs/evidence/effect.md).
+ */
+export function countedFailures(failures: number, accepted: number): number {
+  return failures <= accepted ? Math.min(1, failures) : failures
+}
 
 /** Shared by most visitors, so that no list is made for them. */
 const NO_REASONS: readonly ScoreReason[] = []

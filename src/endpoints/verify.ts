@@ -21,6 +21,7 @@ import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import { boundsOf, checkPrice } from '../domain/price.ts'
 import {
+  countedFailures,
   type JudgementReason,
   PLAIN_ENVIRONMENT,
   type Score,
@@ -320,6 +321,7 @@ function concludeSolved(
   return { judgement, isCounted, token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs } }
 }
 
-function withFailures(signals: ScoreSignals, { failures }: Admitted): ScoreSignals {
-  return failures === 0 ? signals : { ...signals, addressFailures: failures }
+function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
+  if (failures === 0) return signals
+  return { ...signals, addressFailures: countedFailures(failures, accepted) }
 }

@@ -163,9 +163,9 @@ export interface RequestStore {
    * second token once the first one's redemption record may be lost.
    */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined
-  /** The epoch of each memory that addresses are spread over; empty if there is one. */
+  /** What nonceEpoch gives for addresses of each shard; empty if there is one, which is that of every address. */
   nonceEpochs(siteKey: string): readonly number[]
-  /** Epochs that this worker knew before the present one. */
+  /** What nonceEpoch gave before the present epochs, as far as this worker knew them. */
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]
 }
 

@@ -228,7 +228,7 @@ export class FormLink {
     await sleep(0) // The page's handlers run first.
     const isByBrowser = !event.defaultPrevented
     await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    this.#justSent = undefined
+    if (this.#justSent === token) this.#justSent = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 

@@ -5,8 +5,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { countedFailures } from '../../src/domain/address-log.ts'
-import { PLAIN_ENVIRONMENT, SCORE_REASONS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import {
+  countedFailures,
+  PLAIN_ENVIRONMENT,
+  SCORE_REASONS,
+  type ScoreSignals,
+  scoreOf,
+} from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { FLAGS } from '../harness/client.ts'
 

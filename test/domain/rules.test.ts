@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { countedFailures } from '../../src/domain/address-log.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import {
   hostnameOf,
@@ -15,7 +14,13 @@ import {
 } from '../../src/domain/origin.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
-import { PLAIN_ENVIRONMENT, SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import {
+  countedFailures,
+  PLAIN_ENVIRONMENT,
+  SCORE_WEIGHTS,
+  type ScoreSignals,
+  scoreOf,
+} from '../../src/domain/score.ts'
 import {
   apiKeyId,
   apiKeyRecord,

@@ -130,7 +130,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    const later = [...uses].filter(([id, atMs]) => atMs > (this.#uses.get(id) ?? 0))
+    const later = [...uses].filter(([id, atMs]) => this.#isLaterUse(id, atMs))
     if (later.length === 0) return Promise.resolve()
     return this.#afterLastWrite(() => this.#append({ uses: Object.fromEntries(later) }, false))
   }
@@ -208,6 +208,10 @@ export class EmbeddedSites extends Members implements SiteStore {
       this.#compact()
   }
 
+  #isLaterUse(id: string, atMs: number): boolean {
+    return atMs > (this.#uses.get(id) ?? 0)
+  }
+
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
     this.#lines++
     for (const [revision, written] of changes) {
@@ -218,7 +222,8 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
     this.#audit.push(...audit)
     if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
-    for (const [id, atMs] of Object.entries(uses)) this.#uses.set(id, atMs)
+    // Another write may have come in between.
+    for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
   /** @returns for the log, which line was dropped @throws StoreSetupError */

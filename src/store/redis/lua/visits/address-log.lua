@@ -85,7 +85,7 @@ local refusals = {}
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. If `keep` is
 -- not 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
--- Returns true, site count, failures (as one if no more than the successes of the last minute), whether the nonce was used before, accepted proofs whose nonces are kept; or false,
+-- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
@@ -143,7 +143,6 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, refusal.wait, refusal.policy
   end
 
-  if used and kind == 1 then label = label + 2 * KIND end -- a nonce that is sent again is no success, but of kind 3
   local step = step_ms(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
   local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
@@ -160,6 +159,5 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   written[key] = record
   -- Above a limit of 64 the log has no nonces: proofs are then five times the last minute's verifications, but one is no rate.
   if marks == 0 then marks = verified > 1 and verified * ACCEPTED_MINUTES or verified end
-  if failures <= verified then failures = math.min(failures, 1) end
   return true, site_count, failures, used, marks
 end
