@@ -61,7 +61,7 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites whose nonces are kept (ACCEPTED_MS); estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`; estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
       readonly accepted: number
       /** The nonce was spent before. The request counts like a first one; the caller refuses it. */
       readonly isUsed: boolean

@@ -17,7 +17,7 @@ import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, commit, newSite } from './sites.ts'
 
-/** Commands go by npm where the service was started from its files, and by name where `powgate serve` started it: then the path is that of the link `powgate`. */
+/** Commands go by npm where the service was started from its files; by name where `powgate serve`, a link to dist/cli/main.js, started it. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
 /** Longer than the service gives a call to the store, because no visitor waits for this one. */

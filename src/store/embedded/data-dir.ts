@@ -48,7 +48,7 @@ export function opennessOf(dataDir: string): string | undefined {
   return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${shellWord(path)}`
 }
 
-/** Gives what a command of root makes to the directory's user, or the `owner`: the service must be able to use it. A link is not followed. */
+/** Gives what a command of root makes to the directory's user, or the `owner`, so that the service can use it. A link is not followed. */
 export function giveToUser(path: string, owner = statSync(dirname(path))): void {
   if (process.getuid?.() !== 0) return
   try {

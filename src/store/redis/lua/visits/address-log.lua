@@ -78,8 +78,8 @@ local function live_record(record, entries, size, time, joined)
   return table.concat(live)
 end
 
--- Refusals of this batch, by key and label. A flood of one address at one site is refused at once: without this, each request takes Redis 80 us if the
--- record is long, instead of 6.
+-- Refusals of this batch, by key and label. A flood of one address at one site is refused at once: without this, each request takes
+-- Redis 80 us if the record is long, instead of 6.
 local refusals = {}
 
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. If `keep` is
