@@ -1,0 +1,208 @@
+/** Random operations, in batches, of both stores in virtual time: each answers what the other does. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { ownerMeter, siteMeter } from '../../src/domain/address-tags.ts'
+import { KEPT_MS_A_PROOF } from '../../src/domain/meters.ts'
+import type { SolutionAdmission, SolutionRequest } from '../../src/store/store.ts'
+import { seeded } from '../harness/arbitraries.ts'
+import { RedisServer } from '../harness/redis.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  openEmbeddedTwice,
+  openRedis,
+  openTwice,
+  redemptionOn,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
+
+/** Redis forgets by real time, the embedded store by virtual time, so nothing may live longer than either keeps it: a nonce, */
+const AGAIN_WITHIN_MS = 50_000
+/** and the meter of a network that one proof came from. */
+const RUN_MS_MAX = KEPT_MS_A_PROOF - 1000
+const CLOSE = 1e-5
+
+const pauses = fc.oneof(
+  { weight: 5, arbitrary: fc.nat(30) },
+  { weight: 3, arbitrary: fc.nat(3000) },
+  { weight: 1, arbitrary: fc.integer({ min: 59_990, max: 60_010 }) },
+)
+
+const operations = fc.record({
+  kind: fc.constantFrom('challenge', 'solution', 'solution', 'redemption', 'taking back'),
+  address: fc.nat(1),
+  network: fc.nat(1),
+  site: fc.nat(1),
+  times: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: fc.nat(12) }),
+  /** Above 64 a nonce has a key of its own; above 256 requests are counted by steps of time. */
+  addressLimit: fc.constantFrom(4, 8, 30, 64, 65, 300),
+  siteLimit: fc.constantFrom(0, 4, 20, 64, 260),
+  isMetered: fc.boolean(),
+  hasNetworks: fc.boolean(),
+  counts: fc.boolean(),
+  failed: fc.boolean(),
+  /** A nonce that an earlier operation used, a new one, or none. */
+  nonce: fc.constantFrom('new', 'new', 'new', 'again', 'none'),
+  isOfOtherEpoch: fc.integer({ min: 0, max: 15 }).map(number => number === 0),
+  livesMs: fc.constantFrom(60_000, 120_000, 600_000),
+  claim: fc.constantFrom('', 'one', 'other'),
+  isJunk: fc.boolean(),
+})
+type RedemptionLimits = typeof redemptionLimits extends fc.Arbitrary<infer Value> ? Value : never
+type Operation = typeof operations extends fc.Arbitrary<infer Value> ? Value : never
+
+/** The limits of callers and of API keys are settings, so no batch has two of one kind. */
+const redemptionLimits = fc.record({
+  callerLimit: fc.constantFrom(8, 60, 300),
+  apiKeyLimit: fc.constantFrom(4, 20, 260),
+})
+
+const batches = fc.array(
+  fc.record({ pauseMs: pauses, batch: fc.array(operations, { maxLength: 6, size: 'max' }) }),
+  { maxLength: 60, size: 'max' },
+)
+
+interface Nonce {
+  readonly nonce: string
+  readonly at: number
+}
+
+/** What one run of operations names, alike in both stores: keys, and the nonces that it has used. */
+class Run {
+  readonly #limits: RedemptionLimits
+  readonly #name = freshKey()
+  readonly #networks = [freshKey(), freshKey()]
+  readonly #nonces: { [kind: string]: Nonce[] } = { solution: [], redemption: [] }
+  readonly #counted: { request: SolutionRequest; accepted: number }[] = []
+
+  constructor(limits: RedemptionLimits) {
+    this.#limits = limits
+  }
+
+  /** Asks each store for what the operation says. @returns their answers; none for what has no answer */
+  on(stores: readonly TestStore[], operation: Operation, now: number): Promise<unknown>[] {
+    const { kind } = operation
+    if (kind === 'challenge') return stores.map(({ store }) => challengeOn(store, this.#visit(operation)))
+    const taken = kind === 'taking back' ? this.#counted.shift() : undefined
+    if (taken) for (const { store } of stores) store.requests.takeBack(taken.request, taken.accepted)
+    if (kind === 'taking back') return stores.map(() => Promise.resolve())
+    const nonce = this.#nonce(operation, now)
+    const spent = nonce === undefined ? undefined : { nonce, expiresAtMs: now + operation.livesMs }
+    return kind === 'solution'
+      ? this.#solve(stores, operation, spent)
+      : this.#redeem(stores, operation, spent)
+  }
+
+  #solve(stores: readonly TestStore[], operation: Operation, spent: Spent) {
+    const visit = this.#visit(operation)
+    return stores.map(async ({ store }, index) => {
+      const storeEpoch = operation.isOfOtherEpoch ? 1 : store.requests.epochOf(visit.addressKey)!
+      const request = { ...visit, failed: operation.failed, spend: spent && { ...spent, storeEpoch } }
+      const admission = await solutionOn(store, request)
+      if (index === 0) this.#note(request, admission)
+      return admission
+    })
+  }
+
+  /** Those that are taken back were counted. */
+  #note(request: SolutionRequest, admission: SolutionAdmission): void {
+    if (admission.status !== 'admitted' || admission.nonce !== 'spent') return
+    this.#counted.push({ request, accepted: admission.accepted })
+  }
+
+  #redeem(stores: readonly TestStore[], operation: Operation, spent: Spent) {
+    const { claim, isJunk } = operation
+    const { callerLimit, apiKeyLimit } = this.#limits
+    const siteKey = this.#siteKey(operation)
+    const apiKey = operation.counts ? { id: siteKey.slice(-8), limit: apiKeyLimit, siteKey } : undefined
+    const callerKey = `${this.#networks[0]}${operation.address}`
+    return stores.map(({ store }) => {
+      const storeEpoch = operation.isOfOtherEpoch ? 1 : store.requests.epochOf(siteKey)!
+      const redeem = apiKey && spent && { ...spent, storeEpoch, claim }
+      return redemptionOn(store, { callerKey, callerLimit, apiKey, redeem, isJunk })
+    })
+  }
+
+  #visit(operation: Operation) {
+    const { addressLimit, siteLimit, site } = operation
+    const addressKey = this.#networks[operation.network]!.slice(0, -2) + ['01', '02r'][operation.address]!
+    const networks = [ownerMeter(addressKey), `e:${this.#name}wide`]
+    const meters = [siteMeter(this.#siteKey(operation)), ...(operation.hasNetworks ? networks : [])]
+    const free = operation.hasNetworks ? [120, 4, 24] : [12]
+    const metering = {
+      firstProofs: [`e:born${this.#name}`, `e:born:${this.#name}`] as const,
+      meters,
+      free,
+      counts: operation.counts,
+    }
+    return {
+      addressKey,
+      addressLimit,
+      siteTag: siteLimit === 0 ? 0 : site + 1,
+      siteLimit,
+      metering: operation.isMetered ? metering : undefined,
+    }
+  }
+
+  #siteKey({ site }: Operation): string {
+    return `site_${this.#name}${String(site).padStart(10, '0')}`
+  }
+
+  #nonce({ kind, nonce }: Operation, now: number): string | undefined {
+    if (nonce === 'none') return undefined
+    const used = this.#nonces[kind]!
+    const again = nonce === 'again' && used.findLast(({ at }) => now - at < AGAIN_WITHIN_MS)
+    if (again) return again.nonce
+    const fresh = freshNonce(now)
+    used.push({ nonce: fresh, at: now })
+    return fresh
+  }
+}
+
+type Spent = { readonly nonce: string; readonly expiresAtMs: number } | undefined
+
+/** Equal but for the last digits of rates. */
+function assertAlike(one: unknown, other: unknown, where: string): void {
+  if (typeof one === 'number' && typeof other === 'number') {
+    assert.ok(Math.abs(one - other) <= CLOSE * (1 + Math.abs(other)), `${where}: ${one} and ${other}`)
+  } else if (typeof one === 'object' && typeof other === 'object' && one && other) {
+    for (const name of Object.keys({ ...one, ...other }))
+      assertAlike(Reflect.get(one, name), Reflect.get(other, name), `${where}.${name}`)
+  } else {
+    assert.equal(one, other, where)
+  }
+}
+
+describe('the embedded store and Redis', () => {
+  const stores: TestStore[] = []
+  before(async () => {
+    const server = await RedisServer.start()
+    stores.push(await openEmbeddedTwice())
+    const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
+    stores.push(await openTwice(open, () => server.stop()))
+  })
+  after(() => Promise.all(stores.map(store => store.close())))
+
+  test('property: the same operations at the same times get the same answers', async () => {
+    await fc.assert(
+      fc.asyncProperty(redemptionLimits, batches, async (limits, steps) => {
+        const run = new Run(limits)
+        const endsAt = stores[0]!.clock.now + RUN_MS_MAX
+        for (const [step, { pauseMs, batch }] of steps.entries()) {
+          const now = stores[0]!.clock.now + pauseMs
+          if (now > endsAt) break
+          for (const { clock } of stores) clock.now = now
+          const all = batch.flatMap(operation => Array.from({ length: operation.times }, () => operation))
+          const answers = await Promise.all(all.map(operation => Promise.all(run.on(stores, operation, now))))
+          for (const [index, [embedded, redis]] of answers.entries())
+            assertAlike(embedded, redis, `step ${step}, ${all[index]!.kind} ${index}`)
+        }
+      }),
+      seeded(60),
+    )
+  })
+})
