@@ -93,7 +93,7 @@ function reportProxy({ limits, service, traffic }: DashboardData, { bad, warn }:
   const limited = totalOf(limits, 'challenge address')
   if (foreign >= SUSPECT_REQUESTS_MIN && foreign > sum(traffic.redeemed))
     bad(
-      'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
+      'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends. If as many as usual are redeemed, somebody posts tokens that were solved elsewhere.',
     )
   else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
   else if (limited >= SUSPECT_REQUESTS_MIN && limited >= sum(traffic.challenges))

@@ -59,10 +59,13 @@ test('the objects fit each other, the settings and the metrics', () => {
   const { template } = one('Deployment').spec
   const [container] = template.spec.containers
   const ports = container.ports.map(({ name }: { name: string }) => name)
-  const { selector, podMetricsEndpoints } = one('PodMonitor').spec
+  const { selector, jobLabel, podMetricsEndpoints } = one('PodMonitor').spec
   assert.equal(template.spec.enableServiceLinks, false) // the Service's name is powgate's prefix
   assert.deepEqual(selector.matchLabels, template.metadata.labels)
+  assert.equal(template.metadata.labels[jobLabel], 'powgate') // the job of alerts.yml
   assert.ok(ports.includes(podMetricsEndpoints[0].port))
+  const rules: { ports: { port: string }[] }[] = one('NetworkPolicy').spec.ingress
+  assert.equal(rules.filter(rule => rule.ports[0]!.port === 'http').length, 2) // visitors and backends
   const { scaleTargetRef, metrics } = one('HorizontalPodAutoscaler').spec
   assert.deepEqual(scaleTargetRef, {
     apiVersion: 'apps/v1',
