@@ -4,7 +4,6 @@
  */
 
 import type { Address } from '../addresses/address.ts'
-import type { SiteverifyCode } from '../protocol/wire.ts'
 import type { Policy } from './limits.ts'
 
 interface Outcome {
@@ -13,7 +12,8 @@ interface Outcome {
   readonly code: string
   readonly category: RefusalCategory
   readonly message: string
-  readonly siteverifyCode: SiteverifyCode
+  /** One of `error-codes` of /siteverify. */
+  readonly siteverifyCode: string
   /** Replaces `message` at /siteverify, where that names a header or field of /verify-token. */
   readonly siteverifyMessage?: string
   /** /siteverify answers other refusals of 400 and 401 with 200, as hosted CAPTCHAs do. */
@@ -44,12 +44,8 @@ function row(
 
 const wrongBody = (message: string, onSiteverify?: Partial<Outcome>) =>
   row(400, 'invalid-body', 'routine', message, onSiteverify)
-const refusedToken = (
-  code: string,
-  siteverifyCode: SiteverifyCode,
-  message: string,
-  siteverifyMessage?: string,
-) => row(400, code, 'tokens', message, { siteverifyCode, ...(siteverifyMessage && { siteverifyMessage }) })
+const refusedToken = (code: string, siteverifyCode: string, message: string, siteverifyMessage?: string) =>
+  row(400, code, 'tokens', message, { siteverifyCode, ...(siteverifyMessage && { siteverifyMessage }) })
 
 // Reasons that clients must not tell apart share an answer.
 

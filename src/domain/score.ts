@@ -3,7 +3,7 @@
  * never raise it. Reasons go to logs and metrics, never to the browser.
  */
 
-import type { Environment } from '../protocol/wire.ts'
+import { ENVIRONMENT_FLAGS, type Environment } from '../protocol/wire.ts'
 
 /** Defaults; docs/reference/limits.md#score says what each means. */
 export const SCORE_WEIGHTS = {
@@ -46,17 +46,9 @@ export interface Score {
   readonly reasons: readonly ScoreReason[]
 }
 
-export const PLAIN_ENVIRONMENT: Required<Environment> = {
-  webdriver: false,
-  chromeAbsent: false,
-  swiftShader: false,
-  noPlugins: false,
-  notificationDenied: false,
-  zeroScreen: false,
-  noLanguages: false,
-}
-
-export const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
+export const PLAIN_ENVIRONMENT = Object.fromEntries(
+  ENVIRONMENT_FLAGS.map(flag => [flag, false]),
+) as Required<Environment>
 
 /** Each is set in over three of a thousand honest browsers (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']

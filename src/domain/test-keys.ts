@@ -4,6 +4,7 @@
  */
 
 import { DIFFICULTY_MIN } from '../protocol/proof.ts'
+import { SCORE_REASONS } from './score.ts'
 import {
   type ApiKeyRecord,
   apiKeyRecord,
@@ -33,13 +34,14 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** Allows every origin, and has the lowest difficulty, so tests need not wait. */
+/** Allows every origin, ignores all signals, and has the lowest difficulty, so tests need not wait. */
 export function testSite(outcome: TestOutcome): Site {
   const site = compileSite({
     ...SITE_DEFAULTS,
     siteKey: TEST_KEYS[outcome].siteKey,
     name: `test: always ${outcome}`,
     threshold: 0,
+    scoreWeights: Object.fromEntries(SCORE_REASONS.map(signal => [signal, 0])),
     difficulty: { base: DIFFICULTY_MIN, min: DIFFICULTY_MIN, max: DIFFICULTY_MIN },
     createdAt: 0,
     updatedAt: 0,

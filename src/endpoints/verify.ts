@@ -91,8 +91,6 @@ type Conclusion =
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-const TEST_SITE_SCORE: Score = { score: 1, reasons: [] }
-
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export function verify(service: Service): Endpoint {
@@ -102,7 +100,9 @@ export function verify(service: Service): Endpoint {
     if (found === undefined) return exchange.drop()
     const attempt = attemptOf(service, found, body, exchange.contentType)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
-    const request = requestOf(service, visit, attempt)
+    // The store spends the nonce only if it was solved.
+    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
+    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), spend)
     /** Answers, and returns whether the proof counts. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
       if (admission.status !== 'admitted') {
@@ -138,12 +138,6 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
       ? FAILED_BODY
       : `{"token":"${token.text}","passed":true,"expiresAt":${token.expiresAtMs}}`
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
-}
-
-/** The store spends the nonce only if it was solved. */
-function requestOf({ pricing }: Service, visit: Visit, attempt: Attempt): SolutionRequest {
-  const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-  return chargeOf(pricing, visit, 'verify', chargeFor(attempt, visit.site), spend)
 }
 
 function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: string): Attempt {
@@ -220,10 +214,9 @@ function attemptWithNonce(
   return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score, nonce }
 }
 
-/** Failures at a test site, or by IP rules, do not count against the address. */
-function chargeFor(attempt: Attempt, site: Site | null): Charge {
+/** Failures by IP rules, or at a test site that always fails, do not count against the address. */
+function chargeFor(attempt: Attempt): Charge {
   if (attempt.verdict === 'refused') return 'junk'
-  if (site?.test !== undefined) return 'plain'
   const isFailure =
     attempt.verdict === 'solved'
       ? attempt.score.score < attempt.visit.site.record.threshold
@@ -296,10 +289,8 @@ function concludeSolved(
   if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
   // Capped by this site's maximum, the proof was cheaper than at other sites, so it must not raise its neighbours' price there.
   const isCounted = !isCapped
-  const isTest = site.test !== undefined
-  const signals = isTest ? solved.signals : withFailures(solved.signals, admitted)
-  const scoreBefore = isTest ? TEST_SITE_SCORE : solved.score
-  const { score, reasons } = signals === solved.signals ? scoreBefore : scoreOf(signals, site.scoreWeights)
+  const signals = withFailures(solved.signals, admitted)
+  const { score, reasons } = signals === solved.signals ? solved.score : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }

@@ -11,9 +11,9 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
-import { ENVIRONMENT_FLAGS } from '../domain/score.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
+import { ENVIRONMENT_FLAGS } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
 const FIELDS_NOTE =

@@ -1,4 +1,4 @@
-/** JSON bodies of the endpoints (docs/reference/contract.md, §2), and the codes of POST /siteverify. */
+/** JSON bodies of the endpoints (docs/reference/contract.md, §2). */
 
 import type { PuzzleName } from './proof.ts'
 
@@ -14,15 +14,17 @@ export interface Challenge {
 }
 
 /** Signs of a headless browser. */
-export interface Environment {
-  webdriver?: boolean
-  chromeAbsent?: boolean
-  swiftShader?: boolean
-  noPlugins?: boolean
-  notificationDenied?: boolean
-  zeroScreen?: boolean
-  noLanguages?: boolean
-}
+export const ENVIRONMENT_FLAGS = [
+  'webdriver',
+  'chromeAbsent',
+  'swiftShader',
+  'noPlugins',
+  'notificationDenied',
+  'zeroScreen',
+  'noLanguages',
+] as const
+
+export type Environment = { [Flag in (typeof ENVIRONMENT_FLAGS)[number]]?: boolean }
 
 /** The body of POST /verify. */
 export interface Solution {
@@ -54,18 +56,3 @@ export interface Redemption {
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }
-
-/** `error-codes` of POST /siteverify; the last three are powgate's own. */
-export type SiteverifyCode =
-  | 'missing-input-secret'
-  | 'invalid-input-secret'
-  | 'missing-input-response'
-  | 'invalid-input-response'
-  | 'timeout-or-duplicate'
-  | 'bad-request'
-  | 'internal-error'
-  | 'sitekey-secret-mismatch'
-  | 'invalid-remoteip'
-  | 'remoteip-mismatch'
-  | 'rate-limited'
-  | 'score-too-low'

@@ -221,14 +221,9 @@ function visitOperation(
   metering: Metering | undefined,
   proofs: 1 | 0 | -1,
 ): Operation {
-  if (metering === undefined) return { script: 'visits', keys, text, meters: NO_KEYS, proofs }
-  return {
-    script: 'visits',
-    keys,
-    text: proofs === 0 ? text : text + freeProofsText(metering),
-    meters: [...metering.firstProofs, ...metering.meters].map(name => keyPrefix + name),
-    proofs,
-  }
+  const meters = metering && [...metering.firstProofs, ...metering.meters].map(name => keyPrefix + name)
+  const free = metering === undefined || proofs === 0 ? '' : freeProofsText(metering)
+  return { script: 'visits', keys, text: text + free, meters: meters ?? NO_KEYS, proofs }
 }
 
 function redemptionOperation(keys: readonly string[], text: string): Operation {

@@ -9,7 +9,7 @@
  *   audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   hosts                 hash: hosts by a random id (lua/note-host-2.lua)
  *   shards                number of shards
- *   uses                  hash: last use of an API key, by its id
+ *   used                  sorted set: API keys by their last use
  */
 
 import { siteMeter } from '../../domain/address-tags.ts'
@@ -27,7 +27,7 @@ import { throwOfChange } from '../client/trouble.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
-import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
+import { NOTE_HOST, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 /** Hosts note themselves every five seconds. */
@@ -95,15 +95,15 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
-    const values = [...uses].flatMap(([id, atMs]) => [id, String(atMs)])
-    await this.#connection.run(NOTE_USES, [this.#key('uses')], values, 'noting uses')
+    const scores = [...uses].flatMap(([id, atMs]) => [String(atMs), id])
+    if (scores.length > 0) await this.#connection.ask('zadd', this.#key('used'), 'GT', ...scores)
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {
     const uses = new Map<string, number>()
     for (let start = 0; start < ids.length; start += LIST_CHUNK) {
       const some = ids.slice(start, start + LIST_CHUNK)
-      const times = (await this.#connection.ask('hmget', this.#key('uses'), ...some)) as (string | null)[]
+      const times = (await this.#connection.ask('zmscore', this.#key('used'), ...some)) as (string | null)[]
       times.forEach((time, index) => {
         if (time !== null) uses.set(some[index]!, Number(time))
       })

@@ -39,7 +39,6 @@ export const BATCHES = {
   both: load(...START, ...VISITS, ...REDEMPTIONS, ...END),
 }
 export const WRITE_RECORDS = load('write-records-n')
-export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
 /** Sends EVALSHA, and EVAL if the server does not know the script, which means that nothing ran, so it is safe to send the text. */
