@@ -3,7 +3,7 @@
 import { randomBytes, randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config/config.ts'
-import { ListenError } from './config/ports.ts'
+import { listenError } from './config/ports.ts'
 import { resolveSecrets } from './config/secrets.ts'
 import { DEMO_OFF, demoRoutes } from './demo/demo-routes.ts'
 import { DEMO_SITE_KEYS } from './demo/site.ts'
@@ -64,7 +64,7 @@ export interface Server {
 
 /**
  * @param lost see `Server.remember`
- * @throws StoreSetupError or ListenError
+ * @throws OperatorError
  */
 export async function startServer(
   config: Config,
@@ -158,7 +158,7 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
   })
 }
 
-/** @throws ListenError */
+/** @throws OperatorError */
 async function listenWith(
   app: Parameters<typeof listen>[0],
   host: ExchangeHost,
@@ -180,7 +180,7 @@ async function listenWith(
       logFull()
     },
   })
-  if (listener === undefined) throw new ListenError(config)
+  if (listener === undefined) throw listenError(config)
   return listener
 }
 

@@ -4,8 +4,8 @@ import cluster from 'node:cluster'
 import { startAdminServer } from './admin/admin-server.ts'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { recordsRoute } from './admin/records-route.ts'
-import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from './config/config.ts'
-import { ListenError, tryPort } from './config/ports.ts'
+import { type Config, gatherSettings, localUrl, parseConfig } from './config/config.ts'
+import { listenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
 import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
@@ -20,7 +20,7 @@ import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/prepare-start.ts'
 import { writeServiceUrl } from './sites/service-files.ts'
 import { troubleOf } from './store/client/trouble.ts'
-import { StoreSetupError } from './store/store.ts'
+import { OperatorError } from './words/errors.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
@@ -61,7 +61,7 @@ async function runPrimary(): Promise<void> {
     const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined).catch(failed)
     const config: Config = { ...joined, demo }
     await primary.start({ config, settings: values }).catch(error => {
-      throw new StoreSetupError((error as Error).message)
+      throw new OperatorError((error as Error).message)
     })
     const { host, port, workers } = config
     writeServiceUrl(config)
@@ -78,8 +78,8 @@ async function runPrimary(): Promise<void> {
 /** Returns what throws the error of a start. Redis may fail after its first answer: then it is one line that names the setting. */
 function storeFailed({ redis }: Config) {
   return (error: Error): never => {
-    if (redis === undefined || error instanceof StoreSetupError) throw error
-    throw new StoreSetupError(troubleOf(redis, error.message).line)
+    if (redis === undefined || error instanceof OperatorError) throw error
+    throw new OperatorError(troubleOf(redis, error.message).line)
   }
 }
 
@@ -91,7 +91,7 @@ const CLAIM_RETRY_MS = 100
  * Returns the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
  * service without an error. The listener that tries it here does not.
  *
- * @throws ListenError
+ * @throws OperatorError
  */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
@@ -100,16 +100,15 @@ async function claimPort(config: Config): Promise<number> {
       return await tryPort(config)
     } catch (error) {
       const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-      if (!isTaken || performance.now() > giveUpAt) throw new ListenError(config, error as Error)
+      if (!isTaken || performance.now() > giveUpAt) throw listenError(config, error as Error)
       await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
     }
   }
 }
 
 function exitWithProblems(error: unknown): never {
-  const isExpected = [ConfigError, StoreSetupError, ListenError].some(type => error instanceof type)
   const { message, stack } = error as Error
-  process.stderr.write(`${isExpected ? message : (stack ?? error)}\n`)
+  process.stderr.write(`${error instanceof OperatorError ? message : (stack ?? error)}\n`)
   process.exit(1)
 }
 

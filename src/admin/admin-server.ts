@@ -9,7 +9,7 @@ import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import { isLoopback } from '../addresses/address.ts'
 import type { Config } from '../config/config.ts'
-import { ListenError } from '../config/ports.ts'
+import { listenError } from '../config/ports.ts'
 import type { Logger } from '../log/logger.ts'
 
 /** What the admin port, its metrics and its dashboard ask of the primary process. */
@@ -79,7 +79,7 @@ export function startAdminServer(
   server.setTimeout(SLOW_MS) // This ends clients that do not read, too.
   return new Promise((resolve, reject) => {
     const address = { host: adminHost, port: adminPort }
-    server.once('error', error => reject(new ListenError(address, error, 'POWGATE_ADMIN_')))
+    server.once('error', error => reject(listenError(address, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
   })
 }

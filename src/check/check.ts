@@ -4,14 +4,8 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.ts'
-import {
-  type Config,
-  ConfigError,
-  configFlag,
-  loadConfig,
-  type ProcessEnvironment,
-} from '../config/config.ts'
-import { type ListenAddress, ListenError, migratesConnections, tryPort } from '../config/ports.ts'
+import { type Config, configFlag, loadConfig, type ProcessEnvironment } from '../config/config.ts'
+import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
@@ -21,6 +15,7 @@ import type { SiteRecord } from '../domain/site.ts'
 import { openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { restoreSteps } from '../sites/export-file.ts'
+import { OperatorError } from '../words/errors.ts'
 import { checkStore, type Findings } from './check-store.ts'
 
 export async function check(env: ProcessEnvironment): Promise<Findings> {
@@ -28,8 +23,8 @@ export async function check(env: ProcessEnvironment): Promise<Findings> {
   try {
     await examine(loadConfig(env), env, findings)
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    findings.problems.push(...error.problems)
+    if (!(error instanceof OperatorError)) throw error
+    findings.problems.push(...error.message.split('\n'))
   }
   return findings
 }
@@ -192,7 +187,7 @@ async function checkPort(
   if (error === undefined) return false
   const isRunning = error.code === 'EADDRINUSE' && (await isOurs(address))
   if (isRunning) findings.notes.push(`port ${address.port} is in use by this service, which runs already`)
-  else findings.problems.push(new ListenError(address, error, prefix).message)
+  else findings.problems.push(listenError(address, error, prefix).message)
   return isRunning
 }
 

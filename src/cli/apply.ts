@@ -4,12 +4,12 @@ import { createReadStream } from 'node:fs'
 import { configFlag } from '../config/config.ts'
 import { isSiteKey } from '../domain/site.ts'
 import { type ApplyPlan, planApply } from '../sites/apply.ts'
-import { CommandError } from '../sites/errors.ts'
 import type { FileContent } from '../sites/export-file.ts'
 import { authorOfCommand, commit } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { type CommandEntry, fileValue, type Input } from './command.ts'
 import { onLostOutput, printChanges, printJson, printLine, requireOutput } from './output.ts'
@@ -48,7 +48,7 @@ async function runApply(input: Input): Promise<void> {
   const storeName = nameOfStore()
   const { plan, hosts } = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
-    if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
+    if (plan.problems.length > 0) throw new OperatorError(problemText(plan.problems))
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
     const { living: hosts } = await store.livingHosts() // first, since a failure after the change would deny it
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
@@ -63,12 +63,12 @@ async function runApply(input: Input): Promise<void> {
   else printPlan(plan, hosts, isDry, storeName)
 }
 
-/** @param path "-" reads standard input. @throws CommandError with a line for each mistake of the file */
+/** @param path "-" reads standard input. @throws OperatorError with a line for each mistake of the file */
 async function readContent(path: string): Promise<FileContent> {
   const bytes = await readBytes(path)
   const { parseExportFile } = await import('../sites/parse-export-file.ts')
   const parsed = parseExportFile(bytes)
-  if ('problems' in parsed) throw new CommandError(problemText(parsed.problems))
+  if ('problems' in parsed) throw new OperatorError(problemText(parsed.problems))
   return parsed.value
 }
 
@@ -83,7 +83,7 @@ async function readBytes(path: string): Promise<Buffer> {
       if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
     }
   } catch (error) {
-    throw new CommandError(`--file: cannot read ${path}: ${systemErrorText(error)}`)
+    throw new OperatorError(`--file: cannot read ${path}: ${systemErrorText(error)}`)
   }
   return Buffer.concat(chunks)
 }

@@ -1,4 +1,4 @@
-import { CommandError } from '../sites/errors.ts'
+import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine, printPairs } from './output.ts'
 
@@ -18,7 +18,7 @@ async function run(input: Input): Promise<number> {
   if (facts.length > 0) printPairs(facts)
   for (const warning of warnings) printLine('', `warning: ${warning}`)
   for (const note of notes) printLine('', `note: ${note}`)
-  if (problems.length > 0) throw new CommandError(problems.join('\n'))
+  if (problems.length > 0) throw new OperatorError(problems.join('\n'))
   printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
   return 0
 }

@@ -2,8 +2,8 @@
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/value-forms.ts'
-import { UsageError } from '../sites/errors.ts'
 import { PROGRAM } from '../version.ts'
+import { UsageError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { inColumns, type Pair } from './output.ts'
 

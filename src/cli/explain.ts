@@ -3,7 +3,7 @@ import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS_SHOWN } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
-import { CommandError, UsageError } from '../sites/errors.ts'
+import { OperatorError, UsageError } from '../words/errors.ts'
 import { type CommandEntry, fileValue, type Input, type Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
@@ -51,7 +51,7 @@ async function runExplain(input: Input): Promise<void> {
       '--log: expected the path of a file, or the log on standard input, which is a terminal',
     )
   const findings = await searchLogs(paths, query)
-  if (findings.records.length === 0) throw new CommandError(notFound(findings, query))
+  if (findings.records.length === 0) throw new OperatorError(notFound(findings, query))
   if (input.has('json')) printStoryJson(findings)
   else printStory(findings, query)
 }

@@ -7,7 +7,7 @@ import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
-import { CommandError } from '../sites/errors.ts'
+import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
 import { commandSettings, hasSecret, withStore } from './site-store.ts'
@@ -31,7 +31,7 @@ async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
   const config = commandSettings()
   if (!hasSecret(config))
-    throw new CommandError(
+    throw new OperatorError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(config))

@@ -2,7 +2,6 @@ import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
-import { UsageError } from '../sites/errors.ts'
 import { whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,
@@ -14,6 +13,7 @@ import {
 } from '../sites/sites.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
+import { UsageError } from '../words/errors.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, onLostOutput, printJson, printLine, printPairs, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'

@@ -2,7 +2,7 @@
 
 import { fstatSync, statSync } from 'node:fs'
 import type { FieldChange } from '../domain/audit.ts'
-import { CommandError } from '../sites/errors.ts'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 /** Control characters in visitors' text could change what a terminal shows. */
@@ -37,11 +37,11 @@ export function lostOutputText(error: NodeJS.ErrnoException): string | undefined
   return `The output cannot be written (${cause}).${textIfLost === undefined ? '' : ` ${textIfLost}`}`
 }
 
-/** Called before an API key is made, which only the output shows. @throws CommandError if the output goes nowhere */
+/** Called before an API key is made, which only the output shows. @throws OperatorError if the output goes nowhere */
 export function requireOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)
-    throw new CommandError(
+    throw new OperatorError(
       'standard output is closed or /dev/null: the API key would be lost. Nothing was made',
     )
 }

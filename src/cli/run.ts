@@ -1,8 +1,8 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
 import { scrubByForm } from '../log/redaction.ts'
-import { CommandError, UsageError } from '../sites/errors.ts'
 import { VERSION } from '../version.ts'
+import { OperatorError, UsageError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
 import { printable } from './output.ts'
@@ -60,11 +60,11 @@ export async function answer(args: readonly string[]): Promise<number> {
 
 /** Shows a stack only for a fault of powgate. */
 function problemText(error: unknown): string {
-  if (error instanceof UsageError || error instanceof CommandError) return error.message
+  if (error instanceof OperatorError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** Returns the exit code. @throws UsageError, CommandError */
+/** Returns the exit code. @throws UsageError, OperatorError */
 async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {

@@ -1,8 +1,8 @@
 /** `powgate site export` and `powgate site schema`. */
 
-import { UsageError } from '../sites/errors.ts'
 import { exportFile } from '../sites/export-file.ts'
 import { findSite } from '../sites/sites.ts'
+import { UsageError } from '../words/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson } from './output.ts'
 import { isNotDemo, recordsOfService } from './service-records.ts'

@@ -18,8 +18,8 @@ import {
   type SiteSettings,
   withValue,
 } from '../domain/site-fields.ts'
-import { UsageError } from '../sites/errors.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
+import { UsageError } from '../words/errors.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }

@@ -1,11 +1,11 @@
 /** The settings and the store that commands work with. */
 
 import { resolve } from 'node:path'
-import { type Config, ConfigError, gatherSettings, parseConfig } from '../config/config.ts'
+import { type Config, gatherSettings, parseConfig } from '../config/config.ts'
 import { describeTarget } from '../config/redis.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
-import { CommandError, UsageError } from '../sites/errors.ts'
-import { type SiteStore, StoreSetupError } from '../store/store.ts'
+import type { SiteStore } from '../store/store.ts'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 /** The settings of Redis require POWGATE_SECRETS. Commands sign nothing, so this replaces a missing one. */
@@ -15,7 +15,7 @@ const UNUSED_SECRET = 'no command ever signs with this placeholder'
  * Returns what an action on the store of the settings returns. The code of the stores is loaded here, because help and mistaken
  * calls need none.
  *
- * @throws CommandError or UsageError of the action; any other error counts as the store's and becomes a CommandError
+ * @throws OperatorError: an error of another kind counts as the store's
  */
 export async function withStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
   const config = commandSettings()
@@ -25,23 +25,18 @@ export async function withStore<Result>(action: (store: SiteStore) => Promise<Re
     store = await openSiteStore(config)
     return await action(store)
   } catch (error) {
-    if (error instanceof CommandError || error instanceof UsageError) throw error
-    if (error instanceof StoreSetupError) throw new CommandError(error.message)
-    throw new CommandError(`the store failed: ${systemErrorText(error)}`, { cause: error })
+    if (error instanceof OperatorError) throw error
+    throw new OperatorError(`the store failed: ${systemErrorText(error)}`, { cause: error })
   } finally {
     await store?.close()
   }
 }
 
-/** @throws CommandError with a line per wrong setting */
+/** @throws OperatorError with a line per wrong setting */
 export function commandSettings(): Config {
-  try {
-    const { values, problems } = gatherSettings(process.env)
-    const unused = values.REDIS_URL === undefined ? {} : { POWGATE_SECRETS: UNUSED_SECRET }
-    return parseConfig({ ...unused, ...values }, problems)
-  } catch (error) {
-    throw error instanceof ConfigError ? new CommandError(error.message) : error
-  }
+  const { values, problems } = gatherSettings(process.env)
+  const unused = values.REDIS_URL === undefined ? {} : { POWGATE_SECRETS: UNUSED_SECRET }
+  return parseConfig({ ...unused, ...values }, problems)
 }
 
 /** True if the settings or the data directory have the service's secret. */

@@ -5,7 +5,6 @@ import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { CommandError, UsageError } from '../sites/errors.ts'
 import { inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
@@ -21,6 +20,7 @@ import {
 import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
+import { OperatorError, UsageError } from '../words/errors.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
 import { recordsOfService } from './service-records.ts'
@@ -152,7 +152,7 @@ async function runDelete(input: Input): Promise<void> {
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
     if (input.text('name')?.trim() !== site.name)
-      throw new CommandError(
+      throw new OperatorError(
         `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
       )
     await commit(store, changes, author)

@@ -9,9 +9,9 @@ import { apiKeyId } from '../domain/site.ts'
 import { oneOf } from '../domain/value-forms.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
-import { CommandError, UsageError } from '../sites/errors.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sites/service-files.ts'
+import { OperatorError, UsageError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
@@ -138,7 +138,7 @@ async function runTry(input: Input): Promise<void> {
   const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
   if (token === null)
-    throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
+    throw new OperatorError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
 
   // This part runs in the site's backend, which gets the token with the form.
   if (vendor !== undefined) await checkScript(url, vendor.scriptPath)
@@ -153,7 +153,7 @@ async function runTry(input: Input): Promise<void> {
     const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
     compare(redemption.answer, documented, isJson)
   } else if (redemption.answer.success !== true)
-    throw new CommandError('POST /verify-token did not redeem the token')
+    throw new OperatorError('POST /verify-token did not redeem the token')
 }
 
 /** Returns the keys of the flags. Without an API key, these are the first start's, which only its own service gets: one is secret. */
@@ -181,13 +181,13 @@ function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
 async function checkScript(url: string, script: string): Promise<void> {
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
   const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual', signal })
-  if (status !== 200) throw new CommandError(`GET ${script} answered ${status}`)
+  if (status !== 200) throw new OperatorError(`GET ${script} answered ${status}`)
 }
 
 /**
  * Prints each field beside what the vendor documents. A field that the vendor does not document may have any value.
  *
- * @throws CommandError if one differs
+ * @throws OperatorError if one differs
  */
 function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   const json = (value: unknown) => JSON.stringify(value) ?? '-'
@@ -196,7 +196,8 @@ function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   )
   if (!isSilent) printTable(['field', 'answered', 'documented'], rows)
   const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
-  if (wrong.length > 0) throw new CommandError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
+  if (wrong.length > 0)
+    throw new OperatorError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
 /** Checks the answer, because a service that is not powgate could demand endless work. */
@@ -205,13 +206,13 @@ function checkedChallenge(challenge: Challenge): Challenge {
   const isInRange = difficulty >= DIFFICULTY_MIN && difficulty <= DIFFICULTY_MAX
   const isPuzzle = typeof nonce === 'string' && isNonceText(nonce) && Number.isInteger(difficulty)
   if (!isPuzzle || !isInRange || !PUZZLES.includes(algorithm))
-    throw new CommandError('GET /challenge answered 200 with something that is no challenge')
+    throw new OperatorError('GET /challenge answered 200 with something that is no challenge')
   return challenge
 }
 
 /**
  * @param body sent as JSON, unless it is a form
- * @throws CommandError with one line
+ * @throws OperatorError with one line
  */
 async function callService<Answer>(
   url: string,
@@ -235,13 +236,13 @@ async function callService<Answer>(
     })
     text = await response.text()
   } catch (error) {
-    throw new CommandError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
+    throw new OperatorError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
   }
   const ms = performance.now() - start
   const answer = parseObject(text)
   if (response.status !== 200)
-    throw new CommandError(`${call} answered ${response.status}${explanation(response, answer)}`)
-  if (answer === undefined) throw new CommandError(`${call} answered 200 without a JSON object`)
+    throw new OperatorError(`${call} answered ${response.status}${explanation(response, answer)}`)
+  if (answer === undefined) throw new OperatorError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
 }
 

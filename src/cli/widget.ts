@@ -1,5 +1,5 @@
 import { findWidget, type Widget } from '../http/assets.ts'
-import { CommandError } from '../sites/errors.ts'
+import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { SITE_KEY_FLAG, URL_FLAG } from './try.ts'
@@ -34,7 +34,7 @@ function snippetsFor(widget: Widget, url: string, siteKey: string) {
 
 async function runWidget(input: Input): Promise<void> {
   const widget = findWidget()
-  if (widget === undefined) throw new CommandError('the widget is not built: run npm run build')
+  if (widget === undefined) throw new OperatorError('the widget is not built: run npm run build')
   const url = input.text('url') ?? DEFAULT_URL
   const snippets = snippetsFor(widget, url, input.text('site-key') ?? 'site_...')
   const { integrity, files } = widget

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
 import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
+import { OperatorError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { checkedRedis, type RedisTarget, type TextOf } from './redis.ts'
@@ -19,17 +20,6 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
-
-/** Has a line for each problem, which starts with the variable's name. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'))
-    this.problems = problems
-  }
-}
 
 /** Returns the end of a printed command, by which it uses the same store. Empty without a file of settings. */
 export function configFlag(): string {
@@ -148,7 +138,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
   return settings
 }
 
-/** @throws ConfigError with every problem */
+/** @throws OperatorError with every problem */
 export function loadConfig(env: ProcessEnvironment): Config {
   const { values, problems } = gatherSettings(env)
   return parseConfig(values, problems)
@@ -156,7 +146,7 @@ export function loadConfig(env: ProcessEnvironment): Config {
 
 /**
  * @param found problems of `gatherSettings`
- * @throws ConfigError with every problem
+ * @throws OperatorError with every problem
  */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
   const problems = [...found]
@@ -184,7 +174,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
   if (adminPort !== 0 && adminPort === port)
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
-  if (problems.length > 0) throw new ConfigError(problems)
+  if (problems.length > 0) throw new OperatorError(problems.join('\n'))
   return Object.freeze(configOf(text, redis, secrets, trustedProxies))
 }
 

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { Config } from './config.ts'
 
@@ -11,25 +12,21 @@ export type ListenAddress = Pick<Config, 'host' | 'port'>
 const PORT_ERRORS = /^(EADDRINUSE|EACCES)$/
 const HOST_ERRORS = /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/
 
-export class ListenError extends Error {
-  override readonly name = 'ListenError'
-
-  /**
-   * @param error undefined from uWebSockets.js, which does not tell the cause
-   * @param prefix of the variables that set the address
-   */
-  constructor(
-    { host, port }: ListenAddress,
-    error?: NodeJS.ErrnoException,
-    prefix: '' | 'POWGATE_ADMIN_' = '',
-  ) {
-    const { code = '' } = error ?? {}
-    const names = PORT_ERRORS.test(code) ? ['PORT'] : HOST_ERRORS.test(code) ? ['HOST'] : ['HOST', 'PORT']
-    const variables = names.map(name => prefix + name).join(', ')
-    const cause =
-      error === undefined ? 'the address cannot be used or the port is taken' : systemErrorText(error)
-    super(`${variables}: cannot listen on ${host}:${port}: ${cause}`)
-  }
+/**
+ * @param error undefined from uWebSockets.js, which does not tell the cause
+ * @param prefix of the variables that set the address
+ */
+export function listenError(
+  { host, port }: ListenAddress,
+  error?: NodeJS.ErrnoException,
+  prefix: '' | 'POWGATE_ADMIN_' = '',
+): OperatorError {
+  const { code = '' } = error ?? {}
+  const names = PORT_ERRORS.test(code) ? ['PORT'] : HOST_ERRORS.test(code) ? ['HOST'] : ['HOST', 'PORT']
+  const variables = names.map(name => prefix + name).join(', ')
+  const cause =
+    error === undefined ? 'the address cannot be used or the port is taken' : systemErrorText(error)
+  return new OperatorError(`${variables}: cannot listen on ${host}:${port}: ${cause}`)
 }
 
 /**

@@ -3,8 +3,9 @@
 import { randomBytes } from 'node:crypto'
 import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
-import { type Config, ConfigError, type SettingValues } from './config.ts'
+import type { Config, SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
 const SECRET_FILE = 'secret'
@@ -12,7 +13,7 @@ const SECRET_FILE = 'secret'
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
-/** Makes the data directory's secret if it is needed and missing. @throws ConfigError */
+/** Makes the data directory's secret if it is needed and missing. @throws OperatorError */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
@@ -24,7 +25,7 @@ export function resolveSecrets(config: Config): readonly string[] {
     if (!PRINTABLE.test(secret)) throw new Error(`it is not printable text. ${IF_DAMAGED}`)
     return [secret]
   } catch (error) {
-    throw new ConfigError([`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}`])
+    throw new OperatorError(`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}`)
   }
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { CommandError } from '../sites/errors.ts'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
@@ -41,7 +41,7 @@ const LINE_CHARACTERS_MAX = 65_536
 
 /**
  * @param paths files, also `.gz`, or `-` for standard input
- * @throws CommandError if one cannot be read
+ * @throws OperatorError if one cannot be read
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const { text, kind, network } = query
@@ -111,7 +111,7 @@ async function copyOfPipe(): Promise<number> {
     await pipelineDone(process.stdin, createWriteStream('', { fd, autoClose: false }))
     return fd
   } catch (error) {
-    throw new CommandError(
+    throw new OperatorError(
       `cannot buffer standard input: ${systemErrorText(error)}. Give a file instead: --log FILE`,
     )
   }
@@ -135,7 +135,7 @@ async function eachLine(
       }
       if (rest !== '') take(rest)
     } catch (error) {
-      throw new CommandError(`--log: cannot read ${path}: ${systemErrorText(error)}`)
+      throw new OperatorError(`--log: cannot read ${path}: ${systemErrorText(error)}`)
     }
   }
 }

@@ -13,8 +13,9 @@ import type { Logger } from '../log/logger.ts'
 import { PUZZLES } from '../protocol/proof.ts'
 import { differences, type HostNote, type HostTerms } from '../store/hosts.ts'
 import { openSiteStore } from '../store/open.ts'
-import { type SiteStore, StoreSetupError } from '../store/store.ts'
+import type { SiteStore } from '../store/store.ts'
 import { VERSION } from '../version.ts'
+import { OperatorError } from '../words/errors.ts'
 
 const NOTE_MS = 5000
 /** An exit waits no longer for a store that is away. */
@@ -48,7 +49,7 @@ export class HostRegistry {
    *
    * @param isShardsSet whether POWGATE_REDIS_SHARDS is set; otherwise this host takes the number that the last host to join had
    * @returns the configuration with that number
-   * @throws StoreSetupError if this host differs from the living ones
+   * @throws OperatorError if this host differs from the living ones
    */
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
@@ -66,7 +67,7 @@ export class HostRegistry {
     if (problems.length > 0) {
       await store.noteHost(note.id, null)
       await store.close()
-      throw new StoreSetupError(problems.join('\n'))
+      throw new OperatorError(problems.join('\n'))
     }
     this.living = (await store.noteHost(note.id, note, agreed.redisShards)).living
     this.#joined = { store, note }

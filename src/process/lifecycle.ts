@@ -9,7 +9,6 @@
  */
 
 import { isatty } from 'node:tty'
-import { ConfigError } from '../config/config.ts'
 import { migratesConnections } from '../config/ports.ts'
 import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -137,8 +136,7 @@ export class Lifecycle {
     try {
       setup = reloadSettings(process.env, running)
     } catch (error) {
-      const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
-      for (const problem of problems)
+      for (const problem of (error as Error).message.split('\n'))
         this.#parts.log.error({ problem }, 'nothing is changed: a setting is wrong')
       return undefined
     }

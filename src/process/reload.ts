@@ -17,7 +17,7 @@ interface Reload extends WorkerSetup {
  * tells how to reach the present one waits: a password or a certificate of the other one would not fit it.
  *
  * @param env names the files that are read again
- * @throws ConfigError
+ * @throws OperatorError
  */
 export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): Reload {
   const { values, problems } = gatherSettings(env)

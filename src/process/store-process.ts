@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { StoreMessage, StoreUsage } from '../store/embedded/process.ts'
-import { StoreSetupError } from '../store/store.ts'
+import { OperatorError } from '../words/errors.ts'
 import { Restarts } from './restarts.ts'
 
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
@@ -41,10 +41,10 @@ export class StoreProcess {
     this.#hungSeconds = hungSeconds
   }
 
-  /** Resolves once it serves. @throws StoreSetupError */
+  /** Resolves once it serves. @throws OperatorError */
   async start(): Promise<void> {
     const problem = await this.#fork()
-    if (problem !== undefined) throw new StoreSetupError(problem)
+    if (problem !== undefined) throw new OperatorError(problem)
   }
 
   get pid(): number | undefined {

@@ -11,8 +11,9 @@ import type { StoreClient } from '../store/client/store-client.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
-import { type SiteStore, StoreSetupError } from '../store/store.ts'
+import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
+import { OperatorError } from '../words/errors.ts'
 import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, commit, newSite } from './sites.ts'
@@ -37,7 +38,7 @@ interface Gauged {
 /**
  * @param totals its gauges tell why the store does not answer, and are emptied once it does
  * @returns a description of the store, and whether /demo is served
- * @throws StoreSetupError
+ * @throws OperatorError
  */
 export async function prepareStart(
   config: Config,
@@ -97,12 +98,12 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
   return demo
 }
 
-/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
+/** Throws a OperatorError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
 export function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_JSONL)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
   if (isThere || !hasServed(config)) return
-  throw new StoreSetupError(
+  throw new OperatorError(
     `POWGATE_DATA_DIR: ${path} is missing or empty, though a service ran here: put it back from a backup; or, to start without sites, remove the file service-url beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
   )
 }

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
-import { StoreSetupError } from '../store/store.ts'
+import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 const urlPath = (dataDir: string) => join(dataDir, 'service-url')
@@ -33,14 +33,14 @@ export interface FirstKeys {
   readonly apiKey: string
 }
 
-/** Only the file's owner can read it. @throws StoreSetupError */
+/** Only the file's owner can read it. @throws OperatorError */
 export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): void {
   const text = `POWGATE_SITE_KEY=${siteKey}\nPOWGATE_API_KEY=${apiKey}\n`
   const path = firstKeysPath(dataDir)
   try {
     writeFileSync(path, text, { mode: 0o600, flush: true })
   } catch (error) {
-    throw new StoreSetupError(`POWGATE_DATA_DIR: cannot write ${path}: ${systemErrorText(error)}`)
+    throw new OperatorError(`POWGATE_DATA_DIR: cannot write ${path}: ${systemErrorText(error)}`)
   }
 }
 

@@ -15,7 +15,7 @@ import {
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { OperatorError, UsageError } from '../words/errors.ts'
 
 /** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
@@ -103,9 +103,9 @@ export function newKey(
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
-  if (site === undefined) throw new CommandError(`there is no site ${siteKey}`)
+  if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`)
   if (site.deletedAt !== undefined)
-    throw new CommandError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
+    throw new OperatorError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
 }
 
@@ -171,11 +171,11 @@ export async function revokeApiKey(
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** Finds an API key, expired or not. @throws CommandError if it is revoked */
+/** Finds an API key, expired or not. @throws OperatorError if it is revoked */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
-  if (key === undefined) throw new CommandError(`there is no API key with the id ${id}`)
-  if (key.revokedAt !== null) throw new CommandError(`the API key ${id} is revoked already`)
+  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`)
+  if (key.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
   return key
 }
 
@@ -190,14 +190,16 @@ async function changeKey(
   return after
 }
 
-/** @throws CommandError if a record was changed meanwhile */
+/** @throws OperatorError if a record was changed meanwhile */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
   author: Author,
 ): Promise<void> {
   if (!(await store.commit(changes, author)))
-    throw new CommandError('somebody else changed this at the same moment, so nothing was written. Try again')
+    throw new OperatorError(
+      'somebody else changed this at the same moment, so nothing was written. Try again',
+    )
 }
 
 /**

@@ -27,7 +27,7 @@ const COMMAND_MS = 10_000
 /** The service's own calls about sites may take this long. */
 const SERVICE_MS = 2000
 
-/** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws StoreSetupError */
+/** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws OperatorError */
 export function createStore(config: StoreConfig, options: OpenOptions): StoreClient {
   return new StoreClient({ ...locationOf(config), openTimeoutMs: OPEN_MS, ...options })
 }
@@ -37,7 +37,7 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
   return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
 
-/** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws StoreSetupError */
+/** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir, { makes: false })

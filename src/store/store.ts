@@ -237,10 +237,5 @@ export interface StoreTrouble {
   readonly isLasting: boolean
 }
 
-/** The configuration cannot work; the message names the variable. */
-export class StoreSetupError extends Error {
-  override readonly name = 'StoreSetupError'
-}
-
 /** Used nonces and redemption records are kept this much longer than challenges and tokens live, because hosts' clocks differ. */
 export const MARK_MARGIN_MS = 60_000

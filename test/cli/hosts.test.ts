@@ -120,7 +120,7 @@ test('a host that was killed may start with other settings; one that shares its 
   const timer = setInterval(noteNamesake, 1000)
   await assert.rejects(
     join(),
-    new RegExp(`^StoreSetupError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`),
+    new RegExp(`^OperatorError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`),
   )
   clearInterval(timer)
   await store.noteHost('namesake', null)

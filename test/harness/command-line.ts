@@ -8,7 +8,7 @@ import {
   type Positional,
   readInput,
 } from '../../src/cli/command.ts'
-import { UsageError } from '../../src/sites/errors.ts'
+import { UsageError } from '../../src/words/errors.ts'
 import { hasSignal } from './processes.ts'
 
 export { UsageError }

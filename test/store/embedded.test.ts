@@ -348,7 +348,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
     writeFileSync(path, `${good}${wrong}\n${good}`)
-    assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)
+    assert.throws(() => sitesIn(dataDir), { name: 'OperatorError', message: what }, wrong)
     const line = good.split('\n').length
     assert.throws(() => sitesIn(dataDir), { message: new RegExp(`line ${line}: `) })
   }
@@ -480,8 +480,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const id = apiKeyId(apiKey)!
   const bytes = readFileSync(path)
   const makeRoom = fillDisk(t)
-  const isFull =
-    /^StoreSetupError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
+  const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
@@ -690,7 +689,7 @@ test('embedded: the longest path that a socket may have serves, a longer one is 
   const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(
     () => socketPath(dataDir),
-    /^StoreSetupError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,
+    /^OperatorError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,
   )
 })
 

@@ -5,7 +5,8 @@ import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { StoreClient } from '../../src/store/client/store-client.ts'
 import { causeOf } from '../../src/store/client/trouble.ts'
-import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
+import type { StoreListener } from '../../src/store/store.ts'
+import { OperatorError } from '../../src/words/errors.ts'
 import { storeErrorText } from '../../src/words/system-error.ts'
 import { eventually } from '../harness/eventually.ts'
 import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
@@ -152,7 +153,7 @@ describe('one server over TLS, a restricted user', () => {
     ]
     for (const [variables, about, bad] of rows) {
       const { error } = await openingError(bad, about)
-      assert.ok(error instanceof StoreSetupError)
+      assert.ok(error instanceof OperatorError)
       assert.match(error.message, /^[\w, ]+: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
       assert.equal(error.message.split(':')[0], variables)
       assert.ok(!error.message.includes(PASSWORD) && !error.message.includes(wrong), error.message)
@@ -163,7 +164,7 @@ describe('one server over TLS, a restricted user', () => {
   test('connections that are closed during their handshake end nothing else', async () => {
     const openAndClose = async (openTimeoutMs: number) => {
       const store = storeFor(unknown(), openTimeoutMs)
-      await assert.rejects(store.open(), StoreSetupError)
+      await assert.rejects(store.open(), OperatorError)
       await store.close()
     }
     for (let round = 0; round < 10; round++)

@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { ConfigError, loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { describeTarget, parseRedisUrl } from '../../src/config/redis.ts'
+import { OperatorError } from '../../src/words/errors.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TEST_SECRET } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -27,8 +28,8 @@ function problemsOf(settings: Record<string, string>): readonly string[] {
     targetOf(settings)
     return []
   } catch (error) {
-    assert.ok(error instanceof ConfigError)
-    return error.problems
+    assert.ok(error instanceof OperatorError)
+    return error.message.split('\n')
   }
 }
 

@@ -13,12 +13,12 @@ import {
   type SiteRecord,
 } from '../../src/domain/site.ts'
 import { unknownFields } from '../../src/domain/site-fields.ts'
-import { CommandError } from '../../src/sites/errors.ts'
 import { diffWithFile, exportFile } from '../../src/sites/export-file.ts'
 import { parseExportFile } from '../../src/sites/parse-export-file.ts'
 import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
+import { OperatorError } from '../../src/words/errors.ts'
 import { mapOf, type TestStore } from './harness.ts'
 
 const AUTHOR: Author = { who: 'alice at test', how: 'conformance' }
@@ -169,7 +169,7 @@ export function siteConformance(under: () => TestStore): void {
       const change = async (client: SiteStore, name: string, triesLeft = 100): Promise<unknown> => {
         return updateSite(client, siteKey, { name }, AUTHOR).catch(error => {
           // Somebody else was first, which 39 can be.
-          assert.ok(error instanceof CommandError && triesLeft > 0, String(error))
+          assert.ok(error instanceof OperatorError && triesLeft > 0, String(error))
           return change(client, name, triesLeft - 1)
         })
       }

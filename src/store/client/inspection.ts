@@ -2,8 +2,9 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
+import { OperatorError } from '../../words/errors.ts'
 import { storeErrorText } from '../../words/system-error.ts'
-import { type StoreListener, StoreSetupError, type StoreStatus } from '../store.ts'
+import type { StoreListener, StoreStatus } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 import { troubleOf } from './trouble.ts'
@@ -27,7 +28,7 @@ async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
  * Waits until the store can be used.
  *
  * @param reach asks the store; if that fails, rejects with the cause
- * @throws StoreSetupError after `openTimeoutMs`, or if the server refuses for good, or lacks something
+ * @throws OperatorError after `openTimeoutMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
   connection: Connection,
@@ -46,7 +47,7 @@ export async function untilUsable(
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
-    if (isLasting || performance.now() > giveUpAt) throw new StoreSetupError(line)
+    if (isLasting || performance.now() > giveUpAt) throw new OperatorError(line)
     onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
@@ -58,7 +59,7 @@ export async function untilUsable(
 async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
-      throw new StoreSetupError(troubleOf(target, error.message).line)
+      throw new OperatorError(troubleOf(target, error.message).line)
     })
 }
 
@@ -66,14 +67,14 @@ async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
 async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
   const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
   if (layout !== undefined && layout !== String(LAYOUT))
-    throw new StoreSetupError(
+    throw new OperatorError(
       'POWGATE_DATA_DIR: the store process is of another version: restart the service, this change cannot be rolled out',
     )
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]
   if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1]))
-    throw new StoreSetupError(
+    throw new OperatorError(
       `REDIS_URL: ${describeTarget(target)} is version ${major}.${minor}; ${VERSION_MIN.join('.')} or newer is needed`,
     )
 }

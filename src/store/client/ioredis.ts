@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
-import { StoreSetupError } from '../store.ts'
+import { OperatorError } from '../../words/errors.ts'
 
 export { Cluster, Command, Redis }
 
@@ -21,7 +21,7 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
 ]
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
-  throw new StoreSetupError(
+  throw new OperatorError(
     `the installed ioredis lacks a method ${name}; install version ${VERSION}, for which powgate is made`,
   )
 }

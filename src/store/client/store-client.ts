@@ -73,7 +73,7 @@ export class StoreClient {
     })
   }
 
-  /** Resolves once the store answers. @throws StoreSetupError */
+  /** Resolves once the store answers. @throws OperatorError */
   async open(): Promise<void> {
     await untilUsable(this.#connection, this.#options, async () => {
       if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())

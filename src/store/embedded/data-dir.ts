@@ -9,10 +9,10 @@
 import { accessSync, constants, existsSync, lchownSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { shellWord } from '../../config/config.ts'
+import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { StoreSetupError } from '../store.ts'
 
-/** Makes the directory if it `makes` one, and checks that this process can use it. @throws StoreSetupError */
+/** Makes the directory if it `makes` one, and checks that this process can use it. @throws OperatorError */
 export function prepareDataDir(dataDir: string, { makes }: { makes: boolean }): void {
   try {
     if (makes) makeDir(resolve(dataDir))
@@ -20,7 +20,7 @@ export function prepareDataDir(dataDir: string, { makes }: { makes: boolean }): 
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const path = resolve(dataDir)
-    throw new StoreSetupError(
+    throw new OperatorError(
       code === 'ENOENT' && !makes
         ? `POWGATE_DATA_DIR: ${path} does not exist, and only serve creates it. Name the directory of the service, here or in the file of --config`
         : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${systemErrorText(error)}`,
@@ -71,11 +71,11 @@ const SOCKET = 'store'
 /** The kernel's limit of a socket's path. */
 const PATH_BYTES_MAX = 107
 
-/** @throws StoreSetupError */
+/** @throws OperatorError */
 export function socketPath(dataDir: string): string {
   const path = join(resolve(dataDir), SOCKET)
   if (Buffer.byteLength(path) <= PATH_BYTES_MAX) return path
-  throw new StoreSetupError(
+  throw new OperatorError(
     `POWGATE_DATA_DIR: ${path} is longer than the ${PATH_BYTES_MAX} bytes of a socket's path: move the directory, or name it by a shorter path`,
   )
 }

@@ -9,8 +9,8 @@ import { linkSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { StoreSetupError } from '../store.ts'
 import { socketPath } from './data-dir.ts'
 
 const RETRY_MS = 50
@@ -35,7 +35,7 @@ export interface OwnerOptions {
  * Binds the socket under a temporary name, and links the shared name to it once no other process has that. If it were bound under
  * the shared name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
  *
- * @throws StoreSetupError
+ * @throws OperatorError
  */
 export async function ownSocket(options: OwnerOptions): Promise<{ server: Server; path: string }> {
   const path = socketPath(options.dataDir)
@@ -59,7 +59,7 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
 /**
  * True if a service has the socket. Waits while a command has it: that ends with its own work, and would not answer another's.
  *
- * @throws StoreSetupError
+ * @throws OperatorError
  */
 export async function isServed(path: string): Promise<boolean> {
   const giveUpAt = performance.now() + WAIT_MS
@@ -79,7 +79,7 @@ async function takeSharedName(
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
   for (let isReported = false; !links(temporary, path); ) {
-    if (isToldToEnd?.()) throw new StoreSetupError('told to end while another process had the data directory')
+    if (isToldToEnd?.()) throw new OperatorError('told to end while another process had the data directory')
     const owner = await askToLeave(path)
     if (owner === 'none') {
       await putAside(path)
@@ -87,7 +87,7 @@ async function takeSharedName(
     }
     if (owner !== 'ends') {
       if (performance.now() > giveUpAt)
-        throw new StoreSetupError(
+        throw new OperatorError(
           `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
         )
       if (!isReported) onWaiting?.(owner.who)
@@ -148,6 +148,6 @@ async function putAside(path: string): Promise<void> {
   }
 }
 
-function socketError(path: string, error: unknown): StoreSetupError {
-  return new StoreSetupError(`POWGATE_DATA_DIR: cannot use the socket ${path}: ${systemErrorText(error)}`)
+function socketError(path: string, error: unknown): OperatorError {
+  return new OperatorError(`POWGATE_DATA_DIR: cannot use the socket ${path}: ${systemErrorText(error)}`)
 }

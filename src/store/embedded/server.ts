@@ -81,7 +81,7 @@ export class StoreServer {
     server.on('error', () => {})
   }
 
-  /** Waits until the present owner of the directory has ended. @throws StoreSetupError */
+  /** Waits until the present owner of the directory has ended. @throws OperatorError */
   static async open(options: ServerOptions): Promise<StoreServer> {
     const { server, path } = await ownSocket(options)
     try {

@@ -38,9 +38,10 @@ import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { difficultyProblem, FIELDS, valueIn } from '../../domain/site-fields.ts'
 import { isOfForm } from '../../domain/value-forms.ts'
+import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
-import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
+import type { LivingHosts, SiteStore } from '../store.ts'
 import { giveToUser } from './data-dir.ts'
 import type { State } from './state.ts'
 
@@ -75,7 +76,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   /** Tells the log which line was dropped, because a crash had interrupted its write. */
   readonly droppedLine: string | undefined
 
-  /** @throws StoreSetupError */
+  /** @throws OperatorError */
   constructor(dataDir: string, state: () => State) {
     super()
     this.#state = state
@@ -88,7 +89,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         syncDirectory(dataDir)
       }
     } catch (error) {
-      throw new StoreSetupError(
+      throw new OperatorError(
         `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
       )
     }
@@ -184,10 +185,10 @@ export class EmbeddedSites extends Members implements SiteStore {
     return done
   }
 
-  /** Changes the records in memory once the line is in the file. @throws StoreSetupError */
+  /** Changes the records in memory once the line is in the file. @throws OperatorError */
   async #append(line: Line, waitsForDisk = true): Promise<void> {
     if (!this.isInPlace)
-      throw new StoreSetupError(
+      throw new OperatorError(
         `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
       )
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
@@ -199,7 +200,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     } catch (error) {
       ftruncateSync(this.#fd, before)
       this.#bytes = before
-      throw new StoreSetupError(
+      throw new OperatorError(
         `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
       )
     }
@@ -226,7 +227,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
-  /** @returns for the log, which line was dropped @throws StoreSetupError */
+  /** @returns for the log, which line was dropped @throws OperatorError */
   #read(): string | undefined {
     const text = readFileSync(this.#path)
     for (let start = 0, number = 1; start < text.length; number++) {
@@ -241,7 +242,7 @@ export class EmbeddedSites extends Members implements SiteStore {
           ftruncateSync(this.#fd, start)
           return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
         }
-        throw new StoreSetupError(
+        throw new OperatorError(
           `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
       }

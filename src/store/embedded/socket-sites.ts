@@ -1,8 +1,9 @@
 /** Operations on sites over the store process' socket: a question is JSON of an operation's name and arguments. */
 
+import { OperatorError } from '../../words/errors.ts'
 import type { Ask } from '../client/connection.ts'
 import { throwOfChange } from '../client/trouble.ts'
-import { type SiteStore, StoreSetupError } from '../store.ts'
+import type { SiteStore } from '../store.ts'
 
 type SiteOperation = keyof SiteStore
 
@@ -38,7 +39,7 @@ export function socketSites(ask: Ask): SiteStore {
       const asked = ask('sites', toJson([name, ...args]))
       const reply = (await (name === 'commit' ? asked.catch(throwOfChange) : asked)) as string
       const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
-      if (error !== undefined) throw isSetupError ? new StoreSetupError(error) : new Error(error)
+      if (error !== undefined) throw isSetupError ? new OperatorError(error) : new Error(error)
       return value
     }
   const operations = Object.keys(OPERATIONS).map(name => [name, operationOf(name)] as const)
@@ -52,7 +53,7 @@ export async function answerOf(sites: SiteStore, question: string): Promise<stri
     if (!Object.hasOwn(OPERATIONS, name)) throw new Error(`no operation ${name}`)
     return toJson({ value: await (sites[name] as (...args: unknown[]) => Promise<unknown>)(...args) })
   } catch (error) {
-    return toJson({ error: (error as Error).message, isSetupError: error instanceof StoreSetupError })
+    return toJson({ error: (error as Error).message, isSetupError: error instanceof OperatorError })
   }
 }
 
