@@ -16,9 +16,9 @@ import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange-host.ts'
-import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
+import { Overload } from './http/overload.ts'
 import { EventLog } from './log/event-log.ts'
 import { type Logger, logLinesLost, throttled } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
@@ -187,7 +187,7 @@ async function listenWith(
 function hostOf(
   config: Config,
   log: Logger,
-  gate: OverloadGate | undefined,
+  gate: Overload | undefined,
   { stats, eventLog }: Observers,
 ): ExchangeHost {
   return {
@@ -258,14 +258,14 @@ function forwardingReports(
   }
 }
 
-function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
+function overloadGate({ overloadMs }: Config, log: Logger): Overload | undefined {
   if (overloadMs === undefined) return undefined
   let refusedBefore = 0 // by the overloads that ended since the last line of log
   const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
     log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
     refusedBefore = 0
   })
-  return new OverloadGate(overloadMs, logShedding, shed => {
+  return new Overload(overloadMs, logShedding, shed => {
     refusedBefore += shed
   })
 }

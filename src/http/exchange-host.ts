@@ -3,7 +3,7 @@
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
-import type { OverloadGate } from './gate.ts'
+import type { Overload } from './overload.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { ReplyStyle } from './replies.ts'
 
@@ -49,7 +49,7 @@ export interface ExchangeHost {
   inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
-  readonly gate: Pick<OverloadGate, 'isShedding' | 'admits' | 'countOther'> | undefined
+  readonly gate: Pick<Overload, 'isShedding' | 'admits' | 'countOther'> | undefined
   readonly newRequestId: () => string
 }
 

@@ -18,8 +18,10 @@
 
 import type { Work } from '../domain/endpoint.ts'
 
-/** `measured` must be called this often. */
+/** The queueing delay is measured this often. */
 export const MEASURE_MS = 20
+/** A request takes two ticks of the event loop, because the store answers in a later one. */
+const TICKS_PER_REQUEST = 2
 /** Level 0 or 1 is left upwards once the delay was too high for this long. A burst of 5,000 requests is over in 250 ms. */
 const RAISE_AFTER_MS = { 0: 500, 1: 2000 }
 /** Level 1 or 2 is left downwards once the delay was within the target for this long. */
@@ -38,27 +40,47 @@ const BUDGET_MIN = 0.1
 const NEW_PER_OTHER = 0.25
 
 export class Overload {
-  #level: 0 | 1 | 2 = 0
+  /** If true, each request must be passed to `admits` or `countOther`. */
+  isShedding = false
   readonly #delayMsTarget: number
+  readonly #onBegin: () => void
+  readonly #onEnd: (shed: number) => void
+  #timer: NodeJS.Timeout | undefined
+  /** Requests refused since shedding began. */
+  #shed = 0
+  #level: 0 | 1 | 2 = 0
   /** Every measurement from this time on was above the target. */
   #overSinceMs: number | undefined
   /** Every measurement after this time was within the target. `#newSeen` and `#newShed` count since. */
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
+  #isInTick = false
   #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   #newAdmitted = 0
   /** Requests of this tick that are not new work. */
   #others = 0
 
-  constructor(delayMsTarget: number) {
+  /** @param onEnd gets the number of requests that were shed since shedding began */
+  constructor(delayMsTarget: number, onBegin: () => void, onEnd: (shed: number) => void) {
     this.#delayMsTarget = delayMsTarget
+    this.#onBegin = onBegin
+    this.#onEnd = onEnd
   }
 
-  /** If true, callers must use `startTick` at each tick, and `admits` or `countOther` for each request. */
-  get isShedding(): boolean {
-    return this.#level > 0
+  start(): void {
+    let beforeMs = performance.now()
+    this.#timer = setInterval(() => {
+      const nowMs = performance.now()
+      this.measured(nowMs, (nowMs - beforeMs - MEASURE_MS) * TICKS_PER_REQUEST)
+      beforeMs = nowMs
+    }, MEASURE_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.isShedding = false
   }
 
   /**
@@ -66,6 +88,15 @@ export class Overload {
    * @param delayMs how long a request waits: the delay of one tick of the event loop, times the ticks that it takes
    */
   measured(nowMs: number, delayMs: number): void {
+    this.#setLevel(nowMs, delayMs)
+    if (this.isShedding === this.#level > 0) return
+    this.isShedding = this.#level > 0
+    if (this.isShedding) this.#onBegin()
+    else this.#onEnd(this.#shed)
+    this.#shed = 0
+  }
+
+  #setLevel(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
       this.#overSinceMs ??= nowMs
       this.#restartQuiet(nowMs)
@@ -86,8 +117,31 @@ export class Overload {
     this.#newShed = 0
   }
 
-  /** Called at a tick's first request. */
-  startTick(nowMs: number): void {
+  admits(work: Work, nowMs = performance.now()): boolean {
+    this.#startTick(nowMs)
+    const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
+    let isAdmitted = isInBudget || this.#level < 2
+    if (work === 'begun') this.#others++
+    else {
+      isAdmitted = isInBudget || this.#newAdmitted < this.#others * NEW_PER_OTHER
+      this.#newSeen++
+      if (isAdmitted) this.#newAdmitted++
+      else this.#newShed++
+    }
+    if (!isAdmitted) this.#shed++
+    return isAdmitted
+  }
+
+  /** Counts a request that is answered in any case, because a refusal would cost as much. */
+  countOther(nowMs = performance.now()): void {
+    this.#startTick(nowMs)
+    this.#others++
+  }
+
+  #startTick(nowMs: number): void {
+    if (this.#isInTick) return
+    this.#isInTick = true
+    setImmediate(this.endTick)
     const beforeMs = nowMs - this.#tickAtMs
     this.#tickAtMs = nowMs
     this.#budgetMs.new = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.new)
@@ -96,24 +150,8 @@ export class Overload {
     this.#others = 0
   }
 
-  /** Counts a request that is answered in any case, because a refusal would cost as much. */
-  countOther(): void {
-    this.#others++
-  }
-
-  admits(work: Work, nowMs: number): boolean {
-    const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
-    if (work === 'begun') {
-      this.#others++
-      return isInBudget || this.#level < 2
-    }
-    this.#newSeen++
-    if (!isInBudget && this.#newAdmitted >= this.#others * NEW_PER_OTHER) {
-      this.#newShed++
-      return false
-    }
-    this.#newAdmitted++
-    return true
+  readonly endTick = (): void => {
+    this.#isInTick = false
   }
 }
 

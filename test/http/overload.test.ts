@@ -5,6 +5,12 @@ import { test } from 'node:test'
 import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
 
 const TARGET_MS = 100
+const newOverload = () =>
+  new Overload(
+    TARGET_MS,
+    () => {},
+    () => {},
+  )
 
 /** Each connection has one request in flight, so no more can wait. */
 const CONNECTIONS = 8000
@@ -14,7 +20,7 @@ const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 
 /** A worker on a virtual clock: its ticks, its measurement every 20 ms, and visitors who send three requests each. */
 class Worker {
-  readonly overload = new Overload(TARGET_MS)
+  readonly overload = newOverload()
   nowMs = 0
   #measuredAtMs = 0
   #due = 0
@@ -60,7 +66,7 @@ class Worker {
 
   #tick(floods: number, kind: 'begun' | 'other' | undefined): void {
     const { overload } = this
-    if (overload.isShedding) overload.startTick(this.nowMs)
+    overload.endTick()
     const [solutions, tokens, due] = [this.#solutions, this.#tokens, Math.floor(this.#due)]
     this.#due -= due
     this.#solutions = 0
@@ -75,7 +81,7 @@ class Worker {
       if (isDue(floods)) {
         if (kind === 'begun') this.#take('begun')
         else {
-          if (overload.isShedding) overload.countOther()
+          if (overload.isShedding) overload.countOther(this.nowMs)
           this.nowMs += COST_MS.other
         }
       }
@@ -94,7 +100,7 @@ test('ticks of less than the target are no overload, nor is a burst or a pause o
   const worker = new Worker()
   worker.run(60_000, 0.97)
   assert.deepEqual(worker.refused, { new: 0, begun: 0 })
-  const overload = new Overload(TARGET_MS)
+  const overload = newOverload()
   let nowMs = 0
   for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
     nowMs += MEASURE_MS + lateMs
@@ -104,13 +110,12 @@ test('ticks of less than the target are no overload, nor is a burst or a pause o
 })
 
 test('a delay above the target is overload once it has lasted; solutions and tokens are still admitted', () => {
-  const overload = new Overload(TARGET_MS)
+  const overload = newOverload()
   for (let nowMs = 0; nowMs <= 500; nowMs += 125) {
     assert.ok(!overload.isShedding)
     overload.measured(nowMs, TARGET_MS + 5)
   }
   assert.ok(overload.isShedding)
-  overload.startTick(600)
   assert.ok(overload.admits('new', 600))
   assert.ok(!overload.admits('new', 600 + TARGET_MS))
   assert.ok(overload.admits('begun', 600 + TARGET_MS))

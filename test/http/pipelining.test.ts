@@ -8,7 +8,7 @@ import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ENDPOINTS } from '../../src/domain/endpoint.ts'
-import { OverloadGate } from '../../src/http/gate.ts'
+import { Overload } from '../../src/http/overload.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -206,7 +206,7 @@ function spin(ms: number): void {
 }
 
 test('overload: the gate refuses challenges and files, and admits solutions and tokens', async t => {
-  const gate = new OverloadGate(
+  const gate = new Overload(
     5,
     () => {},
     () => {},
