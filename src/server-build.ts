@@ -6,13 +6,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 
-export interface ServerBuild {
-  readonly name: string
-  readonly version: string
-  readonly sha256: string
-  /** It is on record. The tests ran on builds for x64, and on none for arm64. */
-  readonly isKnown: boolean
-}
+export type ServerBuild = Readonly<ReturnType<typeof readBuild>>
 
 export const UNKNOWN_BUILD = 'the binary of the HTTP server is none that powgate knows: run its tests on it'
 
@@ -25,7 +19,8 @@ export function serverBuild(): ServerBuild {
   }
 }
 
-function readBuild(): ServerBuild {
+/** A known build is on record: the tests ran on those for x64, and on none for arm64. */
+function readBuild() {
   const { platform, arch, versions } = process
   const entry = import.meta.resolve('uWebSockets.js')
   const first = (...paths: string[]) => paths.map(path => new URL(path, entry)).find(existsSync)!

@@ -6,22 +6,15 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import type { Address, AddressSet } from '../addresses/address.ts'
 import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
-import { ProxyRelay } from './proxy-relay.ts'
+import { ProxyRelay, type RelayOptions } from './proxy-relay.ts'
 
-interface ListenOptions {
+interface ListenOptions extends Omit<RelayOptions, 'upstreamPort' | 'silentMs'> {
   readonly host: string
   readonly port: number
-  readonly trustedProxies: AddressSet
   readonly proxyProtocol: boolean
-  readonly connectionsMax: number
   readonly storeDeadlineMs: number
-  /** Called for each connection of a trusted proxy whose PROXY header was wrong. */
-  readonly onWrongHeader: (proxy: Address, why: string) => void
-  /** Called for each connection that was closed because `connectionsMax` are open. */
-  readonly onFull: () => void
 }
 
 /**

@@ -22,7 +22,7 @@ import {
 } from '../addresses/address.ts'
 import { readProxyHeader } from '../addresses/proxy-header.ts'
 
-interface RelayOptions {
+export interface RelayOptions {
   /** These must send a header. All other peers are clients, whose bytes are never read as a header. */
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
@@ -30,6 +30,7 @@ interface RelayOptions {
   /** A trusted proxy's header was wrong or did not end. One without a byte is not reported: a health check may test the port. */
   readonly onWrongHeader: (proxy: Address, why: string) => void
   readonly connectionsMax: number
+  /** Called for each connection that was closed because `connectionsMax` are open. */
   readonly onFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number

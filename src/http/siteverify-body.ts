@@ -1,7 +1,7 @@
 /** Parses POST /siteverify: urlencoded (as for reCAPTCHA and hCaptcha), JSON or multipart/form-data (as for Turnstile). */
 
 import type { ErrorObject } from 'ajv'
-import Type from '#typebox'
+import Type, { type Static } from '#typebox'
 import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
@@ -19,14 +19,6 @@ import {
   refused,
   TOKEN,
 } from './schemas.ts'
-
-export interface SiteverifyRequest {
-  secret: string
-  response: string
-  remoteip?: string
-  sitekey?: string
-  idempotency_key?: string
-}
 
 export const SiteverifySchema = Type.Object(
   {
@@ -46,6 +38,8 @@ export const SiteverifySchema = Type.Object(
       'The field names of reCAPTCHA, hCaptcha and Turnstile. A field that is empty or null counts as left out; unknown fields are ignored.',
   },
 )
+
+export type SiteverifyRequest = Static<typeof SiteverifySchema>
 
 const KNOWN = Object.keys(SiteverifySchema.properties)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)

@@ -1,9 +1,7 @@
 /** Plans what `powgate apply` writes: the sites and API keys of an export file that the store lacks, or has with other settings. */
 
-import { randomBytes } from 'node:crypto'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { RecordChange } from '../domain/audit.ts'
-import { type ApiKeyRecord, isExpired, KEY_BYTES, newSiteKey, updatedAtOf } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, updatedAtOf } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './export-file.ts'
@@ -18,7 +16,6 @@ export interface ApplyPlan extends FileDiff {
   readonly records: readonly RecordChange[]
 }
 
-/** @param isDry the plan is only printed: new sites have their name in place of a key, because the real run draws another key */
 export async function planApply(
   store: SiteStore,
   { sites, apiKeys }: FileContent,
@@ -27,12 +24,7 @@ export async function planApply(
 ): Promise<ApplyPlan> {
   const now = Date.now()
   const storedSites = await store.listSites()
-  const diff = diffWithFile(sites, storedSites, {
-    missing,
-    neverMissing: DEMO_SITE_KEYS,
-    newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(KEY_BYTES))),
-    now,
-  })
+  const diff = diffWithFile(sites, storedSites, missing, isDry, now)
   const siteKeys = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
   for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
   const problems = [

@@ -4,23 +4,16 @@
  */
 
 import { configFlag } from '../config/config.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { PROGRAM } from '../version.ts'
-import { siteRecord } from './sites.ts'
+import { drawSiteKey, siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
 /** Raise this number when older files would change their meaning. */
 export const FILE_VERSION = 1
-
-interface ExportFile {
-  readonly format: typeof FILE_FORMAT
-  readonly version: typeof FILE_VERSION
-  /** Without the `base` of a difficulty that has `solveMs`, from which it follows. */
-  readonly sites: readonly Record<string, unknown>[]
-  readonly apiKeys?: readonly ApiKeyRecord[]
-}
 
 export interface SiteEntry {
   /** Without a key, the site is found by its name. */
@@ -40,7 +33,7 @@ export function restoreSteps(): string {
 }
 
 /** @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed */
-export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): ExportFile {
+export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]) {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
     format: FILE_FORMAT,
@@ -48,7 +41,7 @@ export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiK
     sites: inOrderOfCreation(sites).map(site => {
       // Settings of a later version stay, so that this version refuses the file instead of losing them.
       const settings = withUnknownFields(completed(site), site)
-      const { base, ...timed } = settings.difficulty
+      const { base, ...timed } = settings.difficulty // base follows from solveMs
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
       const { siteKey, createdAt, updatedAt } = site
       return { siteKey, ...settings, difficulty, ...(apiKeys && { createdAt, updatedAt }) }
@@ -89,20 +82,17 @@ export interface FileDiff {
 /** What happens to sites that the file does not name. */
 export type MissingSites = 'stay' | 'disable' | 'delete'
 
-interface DiffOptions {
-  readonly missing: MissingSites
-  /** These sites stay even if the file does not name them. */
-  readonly neverMissing: ReadonlySet<string>
-  readonly newSiteKey: (name: string) => string
-  /** Unix milliseconds. */
-  readonly now: number
-}
-
-/** An entry describes the site of its key, else the only one of its name, else a new one. */
+/**
+ * An entry describes the site of its key, else the only one of its name, else a new one.
+ *
+ * @param isDry the changes are only printed: new sites have their name in place of a key, because the real run draws another key
+ */
 export function diffWithFile(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
-  { missing, neverMissing, newSiteKey, now }: DiffOptions,
+  missing: MissingSites,
+  isDry: boolean,
+  now: number,
 ): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)
@@ -117,7 +107,7 @@ export function diffWithFile(
       continue
     }
     const [before] = found
-    const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
+    const identity = before ?? { siteKey: siteKey ?? (isDry ? settings.name : drawSiteKey()), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const changedAt = before === undefined ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(settings, identity, changedAt)
@@ -132,7 +122,7 @@ export function diffWithFile(
     const isNewSiteKey = isNew && siteKey === undefined
     described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes })
   }
-  const present = new Set([...neverMissing, ...described.map(({ after }) => after.siteKey)])
+  const present = new Set([...DEMO_SITE_KEYS, ...described.map(({ after }) => after.siteKey)])
   const missingSites = sites.filter(({ siteKey }) => !present.has(siteKey))
   const changed = described.filter(({ changes }) => changes.length > 0)
   const unchanged = described.length - changed.length

@@ -54,10 +54,12 @@ export async function createSite(
   return { site, apiKey }
 }
 
+export const drawSiteKey = () => newSiteKey(randomBytes(KEY_BYTES))
+
 /** Draws a site's keys. @returns the changes that create it too */
 export function newSite(options: SiteOptions & { name: string }) {
   const now = Date.now()
-  const identity = { siteKey: newSiteKey(randomBytes(KEY_BYTES)), createdAt: now }
+  const identity = { siteKey: drawSiteKey(), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
   const siteCreated = { site, expected: undefined }
