@@ -58,7 +58,7 @@ async function runPrimary(): Promise<void> {
     for (const warning of loaded.warnings) log.warn(warning)
     const failed = storeFailed(claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
-    const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined).catch(failed)
+    const joined = await hosts.join(claimed).catch(failed)
     const config: Config = { ...joined, demo }
     await primary.start({ config, settings: values }).catch(error => {
       throw new OperatorError((error as Error).message)

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { type Config, gatherSettings, type ProcessEnvironment } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
@@ -36,23 +36,17 @@ const VALID_MS = 1000
 /** @returns the store's sites; undefined if the store cannot be used, or is yet to be made */
 export async function checkStore(
   config: Config,
-  env: ProcessEnvironment,
   findings: Findings,
 ): Promise<readonly SiteRecord[] | undefined> {
   try {
-    if (config.redis === undefined) return await checkEmbedded(config, findings)
-    return await checkRedis(config, env, findings)
+    return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
   } catch (error) {
     findings.problems.push((error as Error).message)
     return undefined
   }
 }
 
-async function checkRedis(
-  config: Config,
-  env: ProcessEnvironment,
-  findings: Findings,
-): Promise<readonly SiteRecord[]> {
+async function checkRedis(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     findings.facts.push(['store', store.description])
@@ -60,8 +54,7 @@ async function checkRedis(
     const version = await store.version()
     if (version !== undefined) findings.facts.push(['version', version])
     await tryRequests(store.requests, findings)
-    const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
-    const { names, problems } = await compareWithHosts(store.sites, config, isShardsSet)
+    const { names, problems } = await compareWithHosts(store.sites, config)
     findings.facts.push(['other hosts', names || 'none'])
     findings.problems.push(...problems)
     const sites = await countSites(store.sites, findings)

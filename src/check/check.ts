@@ -34,7 +34,7 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  const found = await checkStore(config, env, findings) // undefined if it cannot be used
+  const found = await checkStore(config, findings) // undefined if it cannot be used
   const sites = found ?? []
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))

@@ -175,7 +175,9 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   if (adminPort !== 0 && adminPort === port)
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
   if (problems.length > 0) throw new OperatorError(problems.join('\n'))
-  return Object.freeze(configOf(text, redis, secrets, trustedProxies))
+  return Object.freeze(
+    configOf(text, redis, secrets, trustedProxies, values.POWGATE_REDIS_SHARDS !== undefined),
+  )
 }
 
 /**
@@ -187,6 +189,7 @@ function configOf(
   redis: RedisTarget | undefined,
   secrets: readonly string[],
   trustedProxies: readonly string[],
+  areShardsSet: boolean,
 ) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = list(text('POWGATE_FAIL_OPEN'))
@@ -215,6 +218,8 @@ function configOf(
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
+    /** Otherwise a host takes the number of shards that the last host to join had. */
+    areShardsSet,
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),

@@ -47,14 +47,13 @@ export class HostRegistry {
   /**
    * Notes this host in the store, now and every five seconds.
    *
-   * @param isShardsSet whether POWGATE_REDIS_SHARDS is set; otherwise this host takes the number that the last host to join had
-   * @returns the configuration with that number
+   * @returns the configuration with the number of shards
    * @throws OperatorError if this host differs from the living ones
    */
-  async join(config: Config, isShardsSet: boolean): Promise<Config> {
+  async join(config: Config): Promise<Config> {
     if (config.redis === undefined) return config
     const store = await openSiteStore(config)
-    const { agreed, namesakes, problems } = await compareWithHosts(store, config, isShardsSet)
+    const { agreed, namesakes, problems } = await compareWithHosts(store, config)
     const note = { ...this.#run, ...termsOf(agreed) }
     if (problems.length === 0) {
       // Most such notes are of a killed run of this host. A living host of this name notes itself again.
@@ -129,9 +128,9 @@ export class HostRegistry {
  * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
  * notes with its own name
  */
-export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
+export async function compareWithHosts(store: SiteStore, config: Config) {
   const { shards = config.redisShards, living } = await store.livingHosts()
-  const agreed = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
+  const agreed = { ...config, redisShards: config.areShardsSet ? config.redisShards : shards }
   const own = termsOf(agreed)
   const namesakes = living.filter(({ name }) => name === own.name)
   const others = living.filter(({ name }) => name !== own.name)

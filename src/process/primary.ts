@@ -164,7 +164,7 @@ export class Primary {
     const before = seat.worker
     seat.worker = successor
     seat.setup = setup
-    seat.restarts = new Restarts(RESTART_DELAY_MS_MAX)
+    seat.restarts = new Restarts()
     if (!this.#seats.includes(seat)) this.#seats.push(seat)
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
@@ -226,7 +226,7 @@ export class Primary {
     seat.worker = undefined
     if (this.#isDraining || !this.#seats.includes(seat)) return
     this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
-    seat.restarts.crashed(worker.startedAtMs)
+    seat.restarts.crashed(worker.startedAtMs, RESTART_DELAY_MS_MAX)
     const about = { worker: seat.index, workerPid: worker.pid, code, signal }
     if (seat.successor !== undefined)
       this.#log.warn(about, 'a worker has gone; its successor is starting already')
@@ -246,7 +246,7 @@ export class Primary {
       try {
         seat.worker = this.#fork(seat, seat.setup)
       } catch (error) {
-        seat.restarts.crashed(performance.now())
+        seat.restarts.crashed(performance.now(), RESTART_DELAY_MS_MAX)
         const about = { worker: seat.index, problem: (error as Error).message }
         this.#forkAgain(seat, about, 'a worker cannot be forked; it is tried again')
       }
@@ -262,6 +262,5 @@ export class Primary {
 }
 
 function newSeat(index: number, setup: WorkerSetup): Seat {
-  const restarts = new Restarts(RESTART_DELAY_MS_MAX)
-  return { index, setup, worker: undefined, successor: undefined, restarts }
+  return { index, setup, worker: undefined, successor: undefined, restarts: new Restarts() }
 }

@@ -29,7 +29,7 @@ export class StoreProcess {
   /** The first process served, so one that ends is replaced. */
   #hasServed = false
   #isEnding = false
-  readonly #restarts = new Restarts(RESTART_DELAY_MS_MAX)
+  readonly #restarts = new Restarts()
   #usage: StoreUsage | undefined
   /** The CPU time of processes that have ended, in microseconds, without the last second of each. */
   #cpuBefore = 0
@@ -137,7 +137,7 @@ export class StoreProcess {
   }
 
   #replace(about: object, startedAtMs: number): void {
-    this.#restarts.crashed(startedAtMs)
+    this.#restarts.crashed(startedAtMs, RESTART_DELAY_MS_MAX)
     this.#totals.counts.restarts.at('store').add()
     const { delayMs } = this.#restarts
     this.#log.error(
