@@ -23,10 +23,7 @@ const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
-  site: async () => [
-    ...(await import('./site.ts')).SITE_COMMANDS,
-    ...(await import('./site-export.ts')).EXPORT_COMMANDS,
-  ],
+  site: async () => (await import('./site.ts')).SITE_COMMANDS,
   apply: async () => [(await import('./apply.ts')).APPLY_COMMAND],
   key: async () => (await import('./key.ts')).KEY_COMMANDS,
   audit: async () => [(await import('./audit.ts')).AUDIT_COMMAND],

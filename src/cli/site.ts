@@ -1,11 +1,9 @@
-/** `powgate site ...`, but for export and schema, which are in site-export.ts. */
-
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
+import { exportFile, inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
@@ -15,17 +13,16 @@ import {
   deletion,
   findSite,
   raiseSite,
+  siteWarnings,
   updateSite,
 } from '../sites/sites.ts'
-import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
-import { recordsOfService } from './service-records.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { commandSettings, nameOfStore, withStore } from './site-store.ts'
+import { commandSettings, isNotDemo, nameOfStore, recordsOfService, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteLines, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -103,6 +100,28 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     },
     example: `${EXAMPLE_SITE_KEY} --bits 3 --for 2h`,
     run: runRaise,
+  },
+  {
+    name: 'site export',
+    about: 'Print sites as a file for apply: those named, or all but that of /demo.',
+    positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
+    flags: {
+      whole: {
+        about: 'Include hashes of API keys and the times of changes, to move the sites to another store.',
+      },
+      'from-service': {
+        about:
+          'Ask the running service, which still has sites and the hashes of API keys after its Redis has lost them.',
+      },
+    },
+    example: '> sites.json',
+    run: runExport,
+  },
+  {
+    name: 'site schema',
+    about: 'Print the JSON Schema of such a file, for editors and checks.',
+    example: '> sites.schema.json',
+    run: runSchema,
   },
 ]
 
@@ -274,4 +293,31 @@ function stateText({ active }: SiteRecord): string {
 
 function printWarnings(warnings: readonly string[]): void {
   for (const warning of warnings) printLine('', `warning: ${warning}`)
+}
+
+async function runExport(input: Input): Promise<void> {
+  const siteKeys = input.texts(SITE_KEY.name)
+  if (input.has('from-service')) {
+    if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
+    const { sites, apiKeys } = await recordsOfService()
+    return printDocument(input, exportFile(sites, apiKeys)) // as with --whole
+  }
+  const file = await withStore(async store => {
+    const sites =
+      siteKeys === undefined
+        ? (await store.listSites()).filter(isNotDemo)
+        : await Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
+    return exportFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
+  })
+  printDocument(input, file)
+}
+
+async function runSchema(input: Input): Promise<void> {
+  const { EXPORT_FILE_SCHEMA } = await import('../sites/schema.ts')
+  printDocument(input, EXPORT_FILE_SCHEMA)
+}
+
+/** Prints a line for each field, so that version control shows what changed; with --json all is on one line. */
+function printDocument(input: Input, document: unknown): void {
+  printJson(document, input.has('json') ? undefined : 2)
 }

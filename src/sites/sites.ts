@@ -2,7 +2,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
+import { isWide } from '../addresses/address.ts'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
+import { publicSuffixOf } from '../domain/origin.ts'
 import {
   type ApiKeyRecord,
   apiKeyRecord,
@@ -14,6 +16,7 @@ import {
 } from '../domain/site.ts'
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
+import type { HostNote } from '../store/hosts.ts'
 import type { SiteStore } from '../store/store.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 
@@ -233,4 +236,29 @@ function userName(): string {
   } catch {
     return `user ${process.getuid?.()}` // containers run as users without a name
   }
+}
+
+/** A carrier has a /32 of IPv6. A wider known network is probably a mistake. */
+const CARRIER_V6_BITS = 32
+
+/** Settings that are valid, but may be a mistake. */
+export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): string[] {
+  const { known, origins, puzzle } = completed(site)
+  const hostsWithoutPuzzle = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
+  const wide = known.networks.filter(range => isWide(range, CARRIER_V6_BITS))
+  return [
+    ...wide.map(
+      range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
+    ),
+    ...origins.flatMap(pattern => {
+      const suffix = publicSuffixOf(pattern)
+      return suffix === undefined
+        ? []
+        : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
+    }),
+    ...hostsWithoutPuzzle.map(
+      ({ name, version }) =>
+        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
+    ),
+  ].map(text => `site ${site.siteKey}: ${text}`)
 }
