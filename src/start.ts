@@ -22,6 +22,8 @@ import { writeServiceUrl } from './sites/service-files.ts'
 import { troubleOf } from './store/client/trouble.ts'
 import { OperatorError } from './words/errors.ts'
 
+const BACKENDS_MS = 5000
+
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
   let storeProcess: StoreProcess | undefined
@@ -34,7 +36,9 @@ async function runPrimary(): Promise<void> {
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
     const siteMemory = new SiteMemory(log)
     const hosts = new HostRegistry(log)
-    const backends = new Backends(log, () => hosts.living.length)
+    const backends = new Backends(log)
+    // The embedded store notes no host.
+    setInterval(() => backends.update(Math.max(1, hosts.living.length)), BACKENDS_MS).unref()
     const totals = new Totals(() => ({
       logLinesLost: logLinesLost(),
       sitesLost: siteMemory.lostCount,

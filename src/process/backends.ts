@@ -1,44 +1,79 @@
-/** Logs which backends used half of a limit of redemptions, name no visitor's address, or send a field that powgate does not check. */
+/** Judges backends by what all workers counted: which used half of a limit, name no visitor's address, or send a field that powgate does not check. */
 
+import { configFlag } from '../config/config.ts'
+import { LIMIT_MAX, WINDOW_MS } from '../domain/limits.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
-import { BackendWatch, type LimitUse } from './backend-watch.ts'
 
-const WATCH_MS = 5000
+/** Fewer redemptions without a visitor's address may be an accident. */
+const UNBOUND_MIN = 20
+/** Keys that redeem nothing for this long are forgotten, because they were replaced or revoked. */
+const UNBOUND_MS = 86_400_000
+/** Bounds the memory: of further API keys nobody learns whether they name addresses. */
+export const API_KEYS_MAX = 1000
+/** The use of a limit is told once it reaches this share. */
+const TOLD_SHARE = 1 / 2
+const SITES_NAMED_MAX = 3
 const LOGGED_AGAIN_MS = 600_000
 /** Bounds the memory: with more callers than this, some are logged again sooner. */
 const CALLERS_LOGGED_MAX = 1000
 /** Bounds the log and the memory, because a backend may pass on whatever fields visitors send. */
 const IGNORED_LOGGED_MAX = 100
 
+/** Times are `performance.now`, as parameters for the tests. */
 export class Backends {
-  /** Updated every five seconds, as is `unbound`. */
   limitsHalfUsed: readonly LimitUse[] = []
   /** Backends whose redemptions are bound to no address, so that a token solved by anybody is accepted. */
   unbound: readonly { readonly siteKey: string; readonly text: string }[] = []
   readonly #log: Logger
-  readonly #watch = new BackendWatch()
+  /** Counts the good tokens of each API key, and of these the ones that came with the visitor's address. */
+  readonly #apiKeys = new Map<
+    string,
+    { readonly siteKey: string; readonly count: number; readonly named: number; readonly atMs: number }
+  >()
+  /** The reports of the last minute. */
+  #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
   /** Sites whose unbound redemptions were logged. */
   readonly #unboundLogged = new Set<string>()
   readonly #ignoredLogged = new Set<string>()
-  /** When each caller's limit was last logged, by `performance.now`. */
+  /** When each caller's limit was last logged. */
   readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
-  /** @param hosts returns the number of living hosts */
-  constructor(log: Logger, hosts: () => number) {
+  constructor(log: Logger) {
     this.#log = log
-    setInterval(() => this.#update(hosts()), WATCH_MS).unref()
   }
 
-  #update(hosts: number): void {
-    const nowMs = performance.now()
-    this.limitsHalfUsed = this.#watch.limitsHalfUsed(nowMs, Math.max(1, hosts)) // the embedded store notes no host
+  add(counts: readonly BackendCount[], nowMs = performance.now()): void {
+    this.#reports.push({ atMs: nowMs, counts })
+    for (const { apiKeyId, siteKey, isJunk, count, named, ignored } of counts) {
+      if (ignored !== undefined) this.#logIgnored(siteKey, ignored)
+      const before = this.#apiKeys.get(apiKeyId) ?? { count: 0, named: 0 }
+      const isFull = this.#apiKeys.size >= API_KEYS_MAX && !this.#apiKeys.has(apiKeyId)
+      if (isJunk || isFull) continue
+      const sums = { count: before.count + count, named: before.named + named }
+      this.#apiKeys.set(apiKeyId, { siteKey, ...sums, atMs: nowMs })
+    }
+  }
+
+  /**
+   * Called every five seconds: sets `limitsHalfUsed` and `unbound`, and logs what is new in them.
+   *
+   * @param hosts that share the limits; each is assumed to receive as much as this one
+   */
+  update(hosts: number, nowMs = performance.now()): void {
+    this.limitsHalfUsed = this.#limitUses(nowMs, hosts)
     for (const use of this.limitsHalfUsed) this.#logLimit(use, nowMs)
-    this.unbound = this.#watch.unbound(nowMs)
+    for (const [apiKeyId, { atMs }] of this.#apiKeys)
+      if (nowMs - atMs >= UNBOUND_MS) this.#apiKeys.delete(apiKeyId)
+    this.unbound = [...this.#apiKeys]
+      .filter(([, { count, named }]) => named === 0 && count >= UNBOUND_MIN)
+      .map(([apiKeyId, { siteKey, count }]) => {
+        const text = `Of ${count} redemptions with API key ${apiKeyId} for ${siteKey} none named the visitor's address, so a token that was solved anywhere else is accepted: send expectedIp, or remoteip to /siteverify`
+        return { siteKey, text }
+      })
     for (const { siteKey: site, text } of this.unbound) {
-      if (this.#unboundLogged.has(site)) continue
+      if (!this.#unboundLogged.has(site)) this.#log.warn({ event: 'redemption-unbound', site }, text)
       this.#unboundLogged.add(site)
-      this.#log.warn({ event: 'redemption-unbound', site }, text)
     }
   }
 
@@ -48,9 +83,41 @@ export class Backends {
     return Math.max(0, ...uses.map(({ perMinute, limit }) => perMinute / limit))
   }
 
-  add(counts: readonly BackendCount[]): void {
-    this.#watch.add(counts, performance.now())
-    for (const { siteKey, ignored } of counts) if (ignored !== undefined) this.#logIgnored(siteKey, ignored)
+  /**
+   * Each caller (an address or an API key) has a limit for junk and one for other tokens. Returns those that are at least half
+   * used, the most used first. Of callers with the same busiest site, only the first of each sort of token is told, because one
+   * command raises the limits of all.
+   */
+  #limitUses(nowMs: number, hosts: number): LimitUse[] {
+    this.#reports = this.#reports.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
+    const windows = new Map<string, Window>()
+    const counts = this.#reports.flatMap(({ counts }) => counts)
+    // The latest limits judge the whole minute: they may have been raised meanwhile, and a site that got its own has other windows.
+    const backendOf = ({ address, apiKeyId }: BackendCount) => `${address} ${apiKeyId}`
+    const latest = new Map(counts.map(counted => [backendOf(counted), counted]))
+    for (const counted of counts) {
+      const { callerKey, addressText, apiKeyId, limits } = latest.get(backendOf(counted))!
+      const { isJunk, siteKey } = counted
+      const callers = [
+        { key: callerKey, caller: addressText, limit: limits[0] },
+        { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: limits[1] },
+      ]
+      for (const { key, caller, limit } of callers) {
+        const window = windows.get(`${key} ${isJunk}`) ?? { caller, limit, isJunk, bySite: new Map() }
+        window.bySite.set(siteKey, (window.bySite.get(siteKey) ?? 0) + counted.count * hosts)
+        windows.set(`${key} ${isJunk}`, window)
+      }
+    }
+    const mostUsedFirst = [...windows.values()]
+      .map(useOf)
+      .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
+      .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
+    const told = new Map<string, LimitUse>()
+    for (const use of mostUsedFirst) {
+      const key = `${use.sites[0]} ${use.isJunk}`
+      if (!told.has(key)) told.set(key, use)
+    }
+    return [...told.values()]
   }
 
   #logIgnored(site: string, field: string): void {
@@ -76,4 +143,42 @@ export class Backends {
       text,
     )
   }
+}
+
+type LimitUse = ReturnType<typeof useOf>
+
+/** What one caller sent within the last minute, junk or not. */
+interface Window {
+  readonly caller: string
+  readonly limit: number
+  readonly isJunk: boolean
+  /** Tokens a minute. */
+  readonly bySite: Map<string, number>
+}
+
+/** Names the sites of the window, busiest first, and says in words what to do. */
+function useOf({ caller, limit, isJunk, bySite }: Window) {
+  const bySize = [...bySite].sort(([, one], [, other]) => other - one)
+  const sites = bySize.map(([site]) => site)
+  const perMinute = bySize.reduce((sum, [, count]) => sum + count, 0)
+  const more = sites.length > SITES_NAMED_MAX ? ` and ${sites.length - SITES_NAMED_MAX} more` : ''
+  const names = sites.slice(0, SITES_NAMED_MAX).join(', ') + more
+  const enough = limitFor(perMinute)
+  // A limit of its own takes a site out of the window that it shares, which helps if it makes half of the traffic.
+  const isOneBusy = bySize[0]![1] >= perMinute / 2
+  const remedy = isOneBusy
+    ? `powgate site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
+    : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
+  const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
+  const text = isJunk
+    ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
+    : `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
+  return { caller, sites, perMinute, limit, isJunk, text }
+}
+
+/** Leaves room for five times the rate, up to LIMIT_MAX. Returns 100 at least, and a number that is 1, 2 or 5 and zeros. */
+function limitFor(perMinute: number): number {
+  for (let decade = 100; decade < LIMIT_MAX; decade *= 10)
+    for (const step of [1, 2, 5]) if (step * decade >= 5 * perMinute) return step * decade
+  return LIMIT_MAX
 }

@@ -108,7 +108,7 @@ test('a host that was killed may start with other settings; one that shares its 
   const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
   const join = async () => {
     const hosts = new HostRegistry(createLogger('silent'))
-    await hosts.join(loadConfig({ ...second.env, PORT: '1' }), false)
+    await hosts.join(loadConfig({ ...second.env, PORT: '1' }))
     return hosts
   }
   await noteNamesake()
@@ -131,7 +131,7 @@ test('of two hosts that differ and start at once, one starts', async () => {
   const joined = [300, 600].map(async seconds => {
     const own = { PORT: `${seconds}`, POWGATE_REDIS_PREFIX: 'at-once', POWGATE_TOKEN_SECONDS: `${seconds}` }
     const hosts = new HostRegistry(createLogger('silent'))
-    await hosts.join(loadConfig({ ...second.env, ...own }), false)
+    await hosts.join(loadConfig({ ...second.env, ...own }))
     await hosts.leave()
   })
   assert.equal((await Promise.allSettled(joined)).filter(({ status }) => status === 'fulfilled').length, 1)

@@ -51,7 +51,7 @@ test('Accept-Encoding: a coding that the file does not have is not chosen', () =
 test('If-None-Match: an entity tag is found in a list, by weak comparison', () => {
   for (const header of ['*', ' * ', '"a,b"', 'W/"a,b"', '"x", "a,b"', '"x",W/"a,b" , "y"'])
     assert.ok(matchesEtag(header, '"a,b"'), header)
-  for (const header of ['', '"x"', '"a"', '"x,"a,b""', 'a,b', '"a,b', '"A,B"', '"x*"'])
+  for (const header of ['', '"x"', '"a"', 'a,b', '"a,b', '"A,B"', '"x*"'])
     assert.ok(!matchesEtag(header, '"a,b"'), header)
 })
 

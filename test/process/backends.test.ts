@@ -4,8 +4,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { BackendCounts, COUNTS_MAX } from '../../src/endpoints/backend-counts.ts'
-import { API_KEYS_MAX, BackendWatch } from '../../src/process/backend-watch.ts'
+import { createLogger } from '../../src/log/logger.ts'
+import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
 
+const newBackends = () => new Backends(createLogger('silent', {}, []))
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
 type Row = [
@@ -18,7 +20,7 @@ type Row = [
 ]
 
 function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
-  const watch = new BackendWatch()
+  const watch = newBackends()
   const counts = new BackendCounts(isAddressWhole)
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
@@ -30,8 +32,10 @@ function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] 
       )
     }
   watch.add(counts.take(), 1000)
-  const found = watch.limitsHalfUsed(60_999, hosts).map(({ text }) => text)
-  assert.deepEqual(watch.limitsHalfUsed(61_000, hosts), [], 'a minute later')
+  watch.update(hosts, 60_999)
+  const found = watch.limitsHalfUsed.map(({ text }) => text)
+  watch.update(hosts, 61_000)
+  assert.deepEqual(watch.limitsHalfUsed, [], 'a minute later')
   return found
 }
 
@@ -106,13 +110,14 @@ test('a worker counts 1000 callers at most, and how many requests of each name t
 
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
   const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
-    const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
+    const [watch, counts] = [newBackends(), new BackendCounts(true)]
     const counted = { ...REQUEST, isJunk }
     for (let index = 0; index < count; index++) {
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)
     }
-    return watch.unbound(count - 1 + laterMs).map(({ text }) => text)
+    watch.update(1, count - 1 + laterMs)
+    return watch.unbound.map(({ text }) => text)
   }
   assert.match(
     told(20, 0).join(),
@@ -124,7 +129,11 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
 })
 
 test('a backend that begins to name visitors is no longer told, even with more API keys than are kept', () => {
-  const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
+  const [watch, counts] = [newBackends(), new BackendCounts(true)]
+  const unboundAt = (nowMs: number) => {
+    watch.update(1, nowMs)
+    return watch.unbound.length
+  }
   const note = (apiKeyId: string, isNamed: boolean) => {
     counts.note(
       parseAddress('10.0.0.1')!,
@@ -135,10 +144,10 @@ test('a backend that begins to name visitors is no longer told, even with more A
   }
   for (let index = 0; index < 20; index++) note('first', false)
   for (let index = 0; index <= API_KEYS_MAX; index++) note(`other ${index}`, false)
-  assert.equal(watch.unbound(0).length, 1)
+  assert.equal(unboundAt(0), 1)
   note('first', true)
-  assert.equal(watch.unbound(0).length, 0)
-  assert.equal(watch.unbound(86_400_000).length, 0, 'all are forgotten')
+  assert.equal(unboundAt(0), 0)
+  assert.equal(unboundAt(86_400_000), 0, 'all are forgotten')
   for (let index = 0; index < 20; index++) note('new', false)
-  assert.equal(watch.unbound(0).length, 1)
+  assert.equal(unboundAt(0), 1)
 })

@@ -37,12 +37,8 @@ function site(change: Partial<SiteRecord> = {}): SiteRecord {
   return { ...siteRecord({ name: 'shop' }, identity, 0), ...change }
 }
 
-const OPTIONS = {
-  missing: 'stay',
-  neverMissing: new Set<string>(),
-  newSiteKey: anyKey,
-  now: 1_000_000,
-} as const
+const NOW = 1_000_000
+const OPTIONS = ['stay', false, NOW] as const
 
 test('what an entry does not say is default, in a group too', () => {
   const [entry] = entriesOf(fileOf([{ name: ' shop ', difficulty: { base: 20 }, ipRules: { block: [] } }]))
@@ -175,8 +171,12 @@ test('all mistakes are listed, site by site', () => {
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(exportFile([first, second]))))
-  assert.equal(diffWithFile(entries, [first, second], OPTIONS).unchanged, 2)
-  const [problem] = diffWithFile([{ ...entries[0]!, siteKey: undefined }], [first, second], OPTIONS).problems
+  assert.equal(diffWithFile(entries, [first, second], ...OPTIONS).unchanged, 2)
+  const [problem] = diffWithFile(
+    [{ ...entries[0]!, siteKey: undefined }],
+    [first, second],
+    ...OPTIONS,
+  ).problems
   assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
 })
 
@@ -188,7 +188,7 @@ test('an entry means the site with its key, else the one with its name, else a n
     { name: 'shop' }, // was the name of the first, which has another now
     { siteKey: KEY, name: 'restored' },
   ])
-  const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], OPTIONS)
+  const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], ...OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
     changes.map(
@@ -196,11 +196,11 @@ test('an entry means the site with its key, else the one with its name, else a n
     ),
     ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
   )
-  assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: OPTIONS.now })
+  assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: NOW })
   assert.deepEqual(changes[0]!.changes, [{ field: 'name', from: 'shop', to: 'shop 2' }])
-  assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: OPTIONS.now })
+  assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: NOW })
   assert.equal(changes[3]!.after.siteKey, KEY)
-  assert.equal(changes[3]!.after.createdAt, OPTIONS.now)
+  assert.equal(changes[3]!.after.createdAt, NOW)
 })
 
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {
@@ -208,7 +208,7 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   const asleep = site({ plan: 'free', ipRules: rules })
   const problems = (change: Partial<SiteSettings>) => {
     const settings = { ...SITE_DEFAULTS, name: 'shop', ...change }
-    return diffWithFile([{ siteKey: asleep.siteKey, settings }], [asleep], OPTIONS).problems
+    return diffWithFile([{ siteKey: asleep.siteKey, settings }], [asleep], ...OPTIONS).problems
   }
   const others = { allow: ['10.0.0.2'], block: [] }
   for (const change of [{ ipRules: rules }, { ipRules: rules, threshold: 0 }, {}])
@@ -216,7 +216,7 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(problems({ plan: 'pro', ipRules: others }), [])
   const line = (name: string) => `sites[0].ipRules.${name}: expected plan pro, got free`
   assert.deepEqual(problems({ ipRules: others }), [line('allow')])
-  const fresh = diffWithFile([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
+  const fresh = diffWithFile([{ siteKey: KEY, settings: { ...asleep } }], [], ...OPTIONS)
   assert.deepEqual(fresh.problems, [line('block')])
 })
 

@@ -89,13 +89,7 @@ for (const field of FIELDS) {
     const exported = JSON.stringify(exportFile([record]))
     const parsed = parseExportFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
-    const options = {
-      missing: 'stay',
-      neverMissing: new Set<string>(),
-      newSiteKey: () => KEY,
-      now: 2,
-    } as const
-    const [applied] = diffWithFile(parsed.value.sites, [BEFORE], options).changes
+    const [applied] = diffWithFile(parsed.value.sites, [BEFORE], 'stay', false, 2).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
     if (unsetFlag !== undefined && unsetFlag !== 'base')
