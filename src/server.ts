@@ -158,7 +158,6 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
   })
 }
 
-/** @throws OperatorError */
 async function listenWith(
   app: Parameters<typeof listen>[0],
   host: ExchangeHost,

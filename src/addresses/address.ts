@@ -223,7 +223,6 @@ export class AddressSet {
     return this.#hasAll(address, address)
   }
 
-  /** @param range an address or a CIDR */
   covers(range: string): boolean {
     return withoutV4(parseRange(range)!).every(({ start, end }) => this.#hasAll(start, end))
   }

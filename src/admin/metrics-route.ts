@@ -1,5 +1,3 @@
-/** GET /metrics, for Prometheus. */
-
 import type { Config } from '../config/config.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import { openFilesOf } from '../http/open-files.ts'

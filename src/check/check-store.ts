@@ -15,7 +15,6 @@ import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
-/** Each step of the check appends what it finds. */
 export interface Findings {
   readonly facts: [name: string, value: string][]
   /** The service would not start or work. */

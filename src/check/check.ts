@@ -142,7 +142,6 @@ function checkKernel({ warnings, notes }: Findings): void {
     )
 }
 
-/** @returns how many sites and API keys the running service knows that the store has lost */
 async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings): Promise<number> {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await checkPort(config, '', findings, () => isThisService(config, sites))

@@ -8,11 +8,9 @@ import { didYouMean } from '../words/nearest.ts'
 import { inColumns, type Pair } from './output.ts'
 
 export interface FlagValue extends ValueRule {
-  /** Stands for the value in the help. */
   readonly placeholder: string
   /** The flag may be given several times; without this, a second use is an error. */
   readonly repeats?: true
-  /** The environment variable that is read if the flag is not given. */
   readonly variable?: string
 }
 
@@ -24,10 +22,8 @@ export interface Flag {
   readonly about: string
   /** undefined for a switch. */
   readonly value?: FlagValue | undefined
-  /** One letter, after a single dash. */
   readonly short?: string
   readonly isRequired?: true
-  /** A flag that cannot be given together with this one. */
   readonly contradicts?: string | undefined
 }
 
@@ -46,9 +42,7 @@ export interface Command {
   readonly positionals: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
   readonly example: string
-  /** A text for the end of the help. */
   readonly details?: () => Promise<string>
-  /** May return the exit code. */
   readonly run: (input: Input) => Promise<number> | Promise<void>
 }
 
@@ -97,7 +91,6 @@ function usageOf({ name, positionals, flags }: Command): string {
   return [name, ...words, ...required, ...(hasMore ? ['[flags]'] : [])].join(' ')
 }
 
-/** @throws UsageError */
 export function readInput(
   command: Command,
   args: readonly string[],
@@ -166,7 +159,6 @@ function usageErrorOr(error: NodeJS.ErrnoException, { name, flags }: Command): E
   }
 }
 
-/** What parseArgs gives for one flag. */
 type GivenFlag = ReturnType<typeof parseWords>['values'][string]
 
 function flagTexts(

@@ -9,7 +9,6 @@ export const HOSTS_COMMAND: CommandEntry = {
   run,
 }
 
-/** Returns the exit code. */
 async function run(input: Input): Promise<number> {
   const { living } = await withStore(store => store.livingHosts())
   const hosts = [...living].sort((one, other) => (one.name < other.name ? -1 : 1))

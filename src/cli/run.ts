@@ -61,7 +61,6 @@ function problemText(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** Returns the exit code. @throws UsageError, OperatorError */
 async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {

@@ -91,7 +91,6 @@ function valueOfPart(part: string, given: string): string | undefined {
 /** The fields that a command's flags set, each with its value: undefined for the default. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
-/** @throws UsageError */
 export function givenFields(input: Input): GivenFields {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {

@@ -1,5 +1,3 @@
-/** The settings and the store that commands work with. */
-
 import { resolve } from 'node:path'
 import { type Config, gatherSettings, localUrl, parseConfig } from '../config/config.ts'
 import { describeTarget } from '../config/redis.ts'
@@ -41,12 +39,10 @@ export function commandSettings(): Config {
   return parseConfig({ ...unused, ...values }, problems)
 }
 
-/** True if the settings or the data directory have the service's secret. */
 export function hasSecret(config: Config): boolean {
   return !isSecretToBeMade(config) && !config.secrets.includes(UNUSED_SECRET)
 }
 
-/** A directory, or a description of Redis. */
 export function nameOfStore(): string {
   const { redis, redisPrefix, dataDir } = commandSettings()
   if (redis === undefined) return resolve(dataDir)

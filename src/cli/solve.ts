@@ -50,7 +50,6 @@ const SEARCHES = {
 
 const CLEAR_LINE = '\r\x1b[K'
 
-/** Finds the counter, and shows its progress on a terminal. */
 export function solve({ nonce, difficulty, algorithm = nonceTerms(nonce).puzzle }: Task): Solved {
   const terminal = process.stderr
   const startedAtMs = performance.now()

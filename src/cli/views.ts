@@ -1,5 +1,3 @@
-/** Sites and API keys as commands show them. */
-
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -95,7 +93,6 @@ function settingLine(field: SiteField, settings: SiteSettings): Pair[] {
   return [[field.name, defaultWords === undefined || isDefault ? text : `${text} (default: ${defaultWords})`]]
 }
 
-/** @param perSecond proofs of returning addresses */
 export function usualRateText(perSecond: number | undefined): string {
   return perSecond === undefined
     ? 'not known before an address returns'

@@ -52,7 +52,6 @@ function isServiceLink(name: string, value: string): boolean {
   return SERVICE_LINKS.some(([names, values]) => names.test(name) && values.test(value))
 }
 
-/** `<NAME>_FILE` is the path of a file with a secret. */
 const FILE_SUFFIX = '_FILE'
 
 /**
@@ -92,7 +91,6 @@ function isUnknown(name: string, value: string): boolean {
   return !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
 }
 
-/** True also for `<NAME>_FILE` of a secret. */
 function isSetting(name: string): boolean {
   if (Object.hasOwn(SETTINGS, name)) return true
   const settings: Record<string, Setting> = SETTINGS
@@ -138,7 +136,6 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
   return settings
 }
 
-/** @throws OperatorError with every problem */
 export function loadConfig(env: ProcessEnvironment): Config {
   const { values, problems } = gatherSettings(env)
   return parseConfig(values, problems)
@@ -200,17 +197,13 @@ function configOf(
     adminHost: text('POWGATE_ADMIN_HOST'),
     /** Lower case, without the final dot. */
     adminHosts: adminHosts.map(name => name.replace(/\.$/, '')),
-    /** undefined: no admin port. */
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
-    /** Empty: metrics have no such label. */
     deployment: text('POWGATE_DEPLOYMENT'),
     metricsSites: list(text('POWGATE_METRICS_SITES')),
     logLevel: text('LOG_LEVEL'),
     logFormat: text('POWGATE_LOG_FORMAT') as 'auto' | 'json' | 'text',
-    /** Share of visitors whose successes are logged, 0 to 1. */
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
-    /** Otherwise only networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
     auditMs: number('POWGATE_AUDIT_DAYS') * 86_400_000,
     dataDir: text('POWGATE_DATA_DIR'),
@@ -230,14 +223,11 @@ function configOf(
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
-    /** The limit of each worker; 0 derives it from how many files it may open. */
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
-    /** Queueing delay from which workers shed; undefined: never. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     failOpenAfterMs: number('POWGATE_FAIL_OPEN_AFTER_SECONDS') * 1000,
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
-    /** The time from "not ready" to closed listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
     testKeys: text('POWGATE_TEST_KEYS') === 'on',

@@ -21,7 +21,6 @@ export interface RedisTarget {
   readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  /** Sentinel only. */
   readonly primaryName?: string | undefined
   readonly username?: string | undefined
   readonly password?: string | undefined
@@ -30,7 +29,6 @@ export interface RedisTarget {
   /** The settings that the credentials are from, for error messages. */
   readonly from: Readonly<Record<'user' | 'password' | 'sentinel', string>>
   readonly db: number
-  /** undefined: no TLS. */
   readonly tls?: RedisTls | undefined
 }
 
@@ -144,7 +142,6 @@ function checkedTls(target: RedisTarget, text: TextOf, problems: string[]): Redi
   return { ca, cert, key, name: text(nameSetting) || undefined }
 }
 
-/** Returns the file's text, or undefined if the setting is empty or the file has a problem. */
 function pemFile(
   name: SettingName,
   text: TextOf,
@@ -176,7 +173,6 @@ function pemFile(
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws Error without a valid certificate */
 function checkCertificates(pem: string): void {
   const certificates = pem.match(CERTIFICATE)
   if (certificates === null) throw new Error('no certificate')

@@ -13,7 +13,6 @@ export type EndpointLabel = (typeof ENDPOINT_LABELS)[number]
 
 /** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
-  /** The time of `performance.now()`. */
   readonly startedAtMs: number
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
@@ -26,7 +25,6 @@ export interface ObservedExchange {
 /** One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */
 interface ExchangeObserver {
   answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void
-  /** The client left without an answer. */
   aborted(endpoint: EndpointLabel): void
   /** The request was refused under load, before an Exchange was made. */
   shed(endpoint: EndpointLabel): void
@@ -48,7 +46,6 @@ export interface ExchangeHost {
   /** Requests that are not answered yet, counted by the exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver
-  /** undefined if shedding is off. */
   readonly gate: Pick<Overload, 'isShedding' | 'admits' | 'countOther'> | undefined
   readonly newRequestId: () => string
 }

@@ -67,7 +67,6 @@ let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** The value of X-Site-Key. Headers that the request lacks are empty texts. */
   readonly siteKey: string
   /**
    * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
@@ -78,14 +77,12 @@ export class Exchange {
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
-  /** undefined if the client left before it was read. */
   readonly address: Address | undefined
   readonly startedAtMs = performance.now()
   #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
-  /** The request's method is HEAD. */
   readonly #isHead: boolean
   readonly #framing: Framing
   /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
@@ -93,13 +90,11 @@ export class Exchange {
   /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
   // The fields below change, in this order.
-  /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
   #isBodyPending = false
   #isPaused = false
   /** The answer ends the connection, and waits for the timer of `#answerLast`. */
   #isLastAnswer = false
-  /** Answered, or the client has left. */
   #isOver = false
   /** Closing the connection must wait for the end of the cork: inside it, the answer would stay unsent. */
   #closesAfterCork = false

@@ -20,7 +20,6 @@ export interface Reply {
   readonly contentType?: string | null
 }
 
-/** Statuses as uWebSockets.js takes them: `404 Not Found`. */
 export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(STATUS_CODES).map(([status, text]) => [status, `${status} ${text}`]),
 )

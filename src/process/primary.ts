@@ -59,7 +59,6 @@ export class Primary {
     this.#totals = totals
   }
 
-  /** Resolves when all workers listen; rejects if one cannot run. */
   start(setup: WorkerSetup): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onStartEnded = () => {
@@ -74,7 +73,6 @@ export class Primary {
     })
   }
 
-  /** A stopping service is healthy too. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#seats.length > 0 && this.#seats.every(({ worker }) => worker?.isWell)

@@ -25,9 +25,7 @@ export class SiteMemory {
   /** With the embedded store, there is no connection, and nothing is remembered. */
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
-  /** The count of the last report. */
   #lostBefore = 0
-  /** Called when the number of lost records changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {

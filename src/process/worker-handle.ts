@@ -16,7 +16,6 @@ export type WorkerMessage =
   /** `answers` is the `ask` of the message that this one answers. */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
-  /** The worker cannot run. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
@@ -69,9 +68,7 @@ export class WorkerHandle {
   trouble: StoreTrouble | undefined
   /** It drains, or was killed because it could not. */
   isLeaving = false
-  /** It was killed because it was silent. */
   wasHung = false
-  /** Why the worker cannot run. */
   problem: string | undefined
   /** Checks since the worker's last message. */
   #silentChecks = 0
@@ -80,7 +77,6 @@ export class WorkerHandle {
   /** It has said hello, so it reads messages. */
   #hasGreeted = false
   #hasGone = false
-  /** Each checks the condition of one `#until`. */
   readonly #waiting = new Set<() => void>()
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
@@ -101,7 +97,6 @@ export class WorkerHandle {
     return this.#worker.process.pid
   }
 
-  /** It serves, as far as the primary process knows. */
   get isWell(): boolean {
     return this.isListening && this.#silentChecks < SILENT_CHECKS_UNHEALTHY
   }

@@ -19,7 +19,6 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
-  /** @param ask the number of the request for stats that this answers */
   const sendStats = async (ask?: number) => {
     if (server === undefined) return
     const answers = ask === undefined ? {} : { answers: ask }

@@ -12,7 +12,6 @@ export interface ApplyPlan extends FileDiff {
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
-  /** All that is to be written. */
   readonly records: readonly RecordChange[]
 }
 

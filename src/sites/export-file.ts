@@ -62,7 +62,6 @@ export interface FileContent {
 
 interface FileChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
-  /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
   /** True for a new site whose key is not in the file. */

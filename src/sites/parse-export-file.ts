@@ -1,5 +1,3 @@
-/** Reads and checks an export file. */
-
 import { Ajv, type ErrorObject } from 'ajv'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
@@ -88,7 +86,6 @@ class Problems {
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
   }
 
-  /** True if a member of the group has a problem. */
   hasInside(group: string): boolean {
     return this.#groups.has(group)
   }

@@ -1,5 +1,3 @@
-/** The JSON Schema of an export file. */
-
 import { API_KEY_ID_PATTERN, SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
 import type { Schema } from '../domain/value-forms.ts'

@@ -49,7 +49,6 @@ export function readFirstKeys(dataDir: string): FirstKeys | undefined {
   return keys === null ? undefined : { siteKey: keys[1]!, apiKey: keys[2]! }
 }
 
-/** Returns '' if the file cannot be read. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -1,5 +1,3 @@
-/** Creates and changes sites and API keys. */
-
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { isWide } from '../addresses/address.ts'
@@ -195,7 +193,6 @@ async function changeKey(
   return after
 }
 
-/** @throws OperatorError if a record was changed meanwhile */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
