@@ -77,14 +77,14 @@ function addEndpoint(
           new Exchange(response, request, host, rules).begin(exchange => endpoint(exchange, query))
         }
       : (response, request) => new Exchange(response, request, host, rules).begin(step)
-  const shedding = { work, reply: refusalReply(rules.style, { reason: 'overloaded' }) }
-  const handler = unlessOverloaded(handle, shedding, host, rules)
+  const overloaded = refusalReply(rules.style, { reason: 'overloaded' })
+  const handler = unlessOverloaded(handle, work, overloaded, host, rules)
   addPath(app, host, rules, path, { [method]: handler, ...(takesGet && { get: handler }) }, isCrossOrigin)
 }
 
-const CONTENT_SHEDDING: Shedding = {
-  work: 'new',
-  reply: { ...refusalReply(PLAIN_STYLE, { reason: 'overloaded' }), headers: [['Retry-After', '1']] },
+const CONTENT_OVERLOADED: Reply = {
+  ...refusalReply(PLAIN_STYLE, { reason: 'overloaded' }),
+  headers: [['Retry-After', '1']],
 }
 
 function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute): void {
@@ -95,7 +95,9 @@ function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute
   }
   const handlers = content.methods.map(method => [
     method,
-    method === 'get' ? unlessOverloaded(handle, CONTENT_SHEDDING, host, rules) : countedByGate(handle, host),
+    method === 'get'
+      ? unlessOverloaded(handle, 'new', CONTENT_OVERLOADED, host, rules)
+      : countedByGate(handle, host),
   ])
   addPath(app, host, rules, content.path, Object.fromEntries(handlers), content.isCrossOrigin)
 }
@@ -150,11 +152,6 @@ function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
   }
 }
 
-interface Shedding {
-  readonly work: Work
-  readonly reply: Reply
-}
-
 /**
  * `refuserOf` refuses at once, so of a connection that pipelines 10,000 requests it would refuse all in one tick. Therefore an exchange
  * makes one refusal in so many, after the tick, and closes such a connection. It also makes those that must not be plain.
@@ -163,7 +160,8 @@ const REFUSALS_PER_EXCHANGE = 64
 
 function unlessOverloaded(
   handler: Handler,
-  { work, reply }: Shedding,
+  work: Work,
+  reply: Reply,
   host: ExchangeHost,
   rules: ExchangeRules,
 ): Handler {

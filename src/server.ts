@@ -47,11 +47,6 @@ const POOL_BYTES = 16_384
 
 const now = () => performance.now()
 
-interface Observers {
-  readonly stats: Stats
-  readonly eventLog: EventLog
-}
-
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
@@ -95,7 +90,7 @@ export async function startServer(
   if (lost !== undefined) directory.remember(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
-  const host = hostOf(config, log, gate, { stats, eventLog })
+  const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
   startBackground(directory, service, watch, background.signal) // this loads the directory
@@ -104,7 +99,7 @@ export async function startServer(
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
-  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, { stats, eventLog })
+  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, stats, eventLog)
   gate?.start()
   return {
     stats,
@@ -163,7 +158,8 @@ async function listenWith(
   host: ExchangeHost,
   config: Config,
   log: Logger,
-  { stats, eventLog }: Observers,
+  stats: Stats,
+  eventLog: EventLog,
 ): Promise<Listener> {
   const { connectionsMax } = config
   const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
@@ -187,7 +183,8 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: Overload | undefined,
-  { stats, eventLog }: Observers,
+  stats: Stats,
+  eventLog: EventLog,
 ): ExchangeHost {
   return {
     trustedProxies: config.trustedProxies,

@@ -1,14 +1,12 @@
 /** Reads settings from the environment, a settings file and secrets' files, and lists all problems at once. */
 
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
 import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { OperatorError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
-import { systemErrorText } from '../words/system-error.ts'
-import { checkedRedis, type RedisTarget, type TextOf } from './redis.ts'
+import { checkedRedis, type RedisTarget, type TextOf, textOfFile } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof configOf>>
@@ -99,15 +97,12 @@ function isSetting(name: string): boolean {
 
 function readSecret(name: string, path: string, values: Record<string, string>, problems: string[]): void {
   const pathName = name + FILE_SUFFIX
-  try {
-    const secret = readFileSync(path, 'utf8').trim()
-    values[pathName] = path
-    if (secret === '') problems.push(`${pathName}: the file ${path} is empty`)
-    // Master secrets may stand on lines of their own.
-    else values[name] = secret.split(/\s*\n\s*/).join(',')
-  } catch (error) {
-    problems.push(`${pathName}: cannot read ${path}: ${systemErrorText(error)}`)
-  }
+  const secret = textOfFile(pathName, path, problems)?.trim()
+  if (secret === undefined) return
+  values[pathName] = path
+  if (secret === '') problems.push(`${pathName}: the file ${path} is empty`)
+  // Master secrets may stand on lines of their own.
+  else values[name] = secret.split(/\s*\n\s*/).join(',')
 }
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
@@ -115,14 +110,8 @@ const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
 /** Lines of NAME=value. Empty lines and comments (#) are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
-  let lines: string[]
-  try {
-    lines = readFileSync(path, 'utf8').split('\n')
-  } catch (error) {
-    problems.push(`POWGATE_CONFIG_FILE: cannot read ${path}: ${systemErrorText(error)}`)
-    return settings
-  }
-  lines.forEach((line, index) => {
+  const lines = textOfFile('POWGATE_CONFIG_FILE', path, problems)?.split('\n')
+  lines?.forEach((line, index) => {
     const text = line.trim()
     if (text === '' || text.startsWith('#')) return
     const [, name, value] = LINE.exec(text) ?? []

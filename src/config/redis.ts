@@ -150,13 +150,8 @@ function pemFile(
 ): string | undefined {
   const path = text(name)
   if (path === '') return undefined
-  let pem: string
-  try {
-    pem = readFileSync(path, 'utf8')
-  } catch (error) {
-    problems.push(`${name}: cannot read ${path}: ${systemErrorText(error)}`)
-    return undefined
-  }
+  const pem = textOfFile(name, path, problems)
+  if (pem === undefined) return undefined
   try {
     check(pem)
     return pem
@@ -167,6 +162,16 @@ function pemFile(
       ? 'is encrypted; expected a key without a passphrase'
       : `holds no valid ${check === createPrivateKey ? 'key' : 'certificate'}; expected ${SETTINGS[name].expects}`
     problems.push(`${name}: ${path} ${what}`)
+    return undefined
+  }
+}
+
+/** Returns undefined, and adds a problem of the variable, if the file cannot be read. */
+export function textOfFile(variable: string, path: string, problems: string[]): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    problems.push(`${variable}: cannot read ${path}: ${systemErrorText(error)}`)
     return undefined
   }
 }
