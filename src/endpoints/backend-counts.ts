@@ -1,4 +1,4 @@
-/** Counts the requests of backends with a valid API key in one worker. process/backend-watch.ts adds the counts of all workers up. */
+/** Counts the requests of backends with a valid API key in one worker. process/backends.ts adds the counts of all workers up. */
 
 import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
 

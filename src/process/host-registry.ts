@@ -70,7 +70,7 @@ export class HostRegistry {
     }
     this.living = (await store.noteHost(note.id, note, agreed.redisShards)).living
     this.#joined = { store, note }
-    void this.#keep()
+    setInterval(() => void this.#note(), NOTE_MS).unref()
     return agreed
   }
 
@@ -93,13 +93,6 @@ export class HostRegistry {
     if (store === undefined) return
     await Promise.race([store.noteHost(this.#run.id, null).catch(() => {}), sleep(LEAVE_MS)])
     await store.close()
-  }
-
-  async #keep(): Promise<void> {
-    while (this.#joined !== undefined) {
-      await sleep(NOTE_MS, undefined, { ref: false })
-      await this.#note()
-    }
   }
 
   async #note(): Promise<void> {

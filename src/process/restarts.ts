@@ -3,7 +3,7 @@ const FIRST_DELAY_MS = 100
 
 /** Decides how soon a process that has ended is started again: at once, unless it crashes again and again soon after its start. */
 export class Restarts {
-  /** By which a start is put off: not at all after the first quick crash, then by doubled delays. */
+  /** The next start waits for this time: not at all after the first quick crash, then for doubled delays. */
   delayMs = 0
   #quickCrashes = 0
 
