@@ -60,7 +60,8 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts',
-  process: 'config demo domain endpoints log metrics protocol server-build.ts server.ts store version.ts words',
+  process:
+    'config demo domain endpoints log metrics protocol server-build.ts server.ts store version.ts words',
   'main.ts': 'config process start.ts',
   'start.ts': 'admin config dashboard log metrics process sites store words',
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
