@@ -164,7 +164,6 @@ async function startSite(): Promise<PageServer> {
   const widget = await bundleWidget()
   const built = (name: string) => widget.find(file => file.name === name)!.content
   site.add('/widget-worker.js', built('worker.js'))
-  site.add('/widget-hashwx.js', built('hashwx.js'))
   for (const name of ['gpu.js', 'simd.wasm', 'scalar.wasm', 'hashwx.wasm']) site.add(`/${name}`, built(name))
   site.add('/cap.wasm', readFileSync(CAP_WASM))
   site.add('/', '<!doctype html><title>Solver bench</title><script type="module" src="/page.js"></script>')

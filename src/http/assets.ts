@@ -18,12 +18,7 @@ export interface WidgetFile {
   readonly name: string
   /** `worker.0123456789.js`. */
   readonly fileName: string
-  /** First 10 hexadecimal characters of SHA-256. */
-  readonly hash: string
   readonly contentType: string
-  readonly bytes: number
-  readonly brotliBytes: number
-  readonly gzipBytes: number
 }
 
 export interface WidgetManifest {
@@ -83,9 +78,7 @@ const WORKER_HEADERS: HeaderList = [
 ]
 const HEADERS_OF_FILE: Readonly<Record<string, HeaderList>> = {
   'frame.html': FRAME_HEADERS,
-  'hashwx.html': FRAME_HEADERS,
   'worker.js': WORKER_HEADERS,
-  'hashwx.js': WORKER_HEADERS,
 }
 
 const PREFIX = '/widget/'

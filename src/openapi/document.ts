@@ -60,12 +60,8 @@ export function openapiDocument(version: string): Node {
     tags: [
       { name: 'browser', description: 'Called by the widget, from any origin.' },
       { name: 'backend', description: 'Called by the backend of a site. No CORS.' },
-      { name: 'about', description: 'This document.' },
     ],
-    paths: {
-      ...Object.fromEntries(ENDPOINT_NAMES.map(name => [`/${name}`, pathItem(name)])),
-      '/openapi.json': { get: getDocument() },
-    },
+    paths: Object.fromEntries(ENDPOINT_NAMES.map(name => [`/${name}`, pathItem(name)])),
     components: {
       schemas: {
         Challenge: ChallengeSchema,
@@ -227,7 +223,7 @@ function pathItem(endpoint: EndpointName): Node {
     ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
     responses: { ...responses, 200: { description: answer, headers, content } },
   }
-  return { [method]: operation, ...(isCrossOrigin ? { options: preflight(endpoint) } : {}) }
+  return { [method]: operation }
 }
 
 const SITE_KEY_PARAMETER: Node = {
@@ -243,62 +239,4 @@ const SITE_KEY_REF: Node = { $ref: '#/components/parameters/SiteKey' }
 
 function schemaRef(name: string): Node {
   return { $ref: `#/components/schemas/${name}` }
-}
-
-function preflight(endpoint: EndpointName): Node {
-  return {
-    operationId: `${endpoint}Preflight`,
-    tags: ['browser'],
-    summary: 'CORS preflight',
-    security: [],
-    responses: {
-      200: {
-        description: 'Any origin may ask.',
-        headers: {
-          ...headersOf({ isCrossOrigin: true }, 200),
-          ...headerRefs([
-            'Access-Control-Allow-Methods',
-            'Access-Control-Allow-Headers',
-            'Access-Control-Max-Age',
-          ]),
-        },
-        content: { 'application/json': { schema: { type: 'object', maxProperties: 0 } } },
-      },
-    },
-  }
-}
-
-const DOCUMENT_HEADERS = [
-  'ETag',
-  'Vary',
-  'Cache-Control',
-  'X-Content-Type-Options',
-  'Access-Control-Allow-Origin',
-  'Cross-Origin-Resource-Policy',
-]
-
-function getDocument(): Node {
-  const { 405: wrongMethod } = refusalResponses({
-    style: 'plain',
-    isCrossOrigin: false,
-    reasons: ['method-not-allowed'],
-  })
-  return {
-    operationId: 'getDocument',
-    tags: ['about'],
-    summary: 'This document',
-    security: [],
-    responses: {
-      200: {
-        description: 'An OpenAPI 3.1 document.',
-        headers: headerRefs([...DOCUMENT_HEADERS, 'Content-Encoding']),
-        content: { 'application/json': { schema: { type: 'object' } } },
-      },
-      304: {
-        description: 'It is still the version that If-None-Match names.',
-        headers: headerRefs(DOCUMENT_HEADERS),
-      },
-      405: wrongMethod,
-    },
-  }
 }

@@ -135,21 +135,4 @@ export const HEADERS: Readonly<Record<string, Node>> = {
     'Headers that scripts may read.',
     'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals',
   ),
-  'Access-Control-Allow-Methods': header('Methods that scripts may use.', 'POST'),
-  'Access-Control-Allow-Headers': header(
-    'Headers that scripts may send.',
-    'X-Site-Key, Content-Type, Authorization, *',
-  ),
-  'Access-Control-Max-Age': header('Seconds that the answer to a preflight may be kept.', 86400, {
-    type: 'integer',
-  }),
-  ETag: header('Names this version of the document.', '"OVG1Jb5AtGV1s6UQVqQJkA"'),
-  Vary: header('What the answer depends on.', 'Accept-Encoding', { const: 'Accept-Encoding' }),
-  'X-Content-Type-Options': header('The type is as stated.', 'nosniff', { const: 'nosniff' }),
-  'Cross-Origin-Resource-Policy': header('Any page may load it.', 'cross-origin', { const: 'cross-origin' }),
-  'Content-Encoding': {
-    description: 'If it is compressed.',
-    schema: { type: 'string', const: 'gzip' },
-    example: 'gzip',
-  },
 }

@@ -12,6 +12,21 @@ function warnOnce(code: string, message: string, element: Element): void {
   console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
+/** Mistakes by their codes. */
+const ADVICE = {
+  'two-in-form': 'the form sends two tokens: remove one of its elements',
+  'outside-form':
+    'this element is outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
+  // HTML has no `<pow-gate />`: what follows such a tag becomes a child of the element.
+  'end-tag-missing': 'the end tag is missing. Write <pow-gate ...></pow-gate>',
+  // Browsers do not validate a form before these two, so the widget cannot hold it back.
+  'no-token':
+    'form.submit() or new FormData() before there is a token. Use form.requestSubmit() or await execute()',
+  'send-lost': 'the form was replaced or hidden while Send waited, so it is not sent',
+}
+
+export const advise = (code: keyof typeof ADVICE, element: Element) => warnOnce(code, ADVICE[code], element)
+
 /** An address with one of these ends is probably a mistake, but right if the service stands in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
@@ -22,35 +37,10 @@ export function adviseOnMarkup(element: HTMLElement & { readonly form: HTMLFormE
   if (name === '') return
   const { form } = element
   const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
-  if (form && [...bare(form).elements].filter(isTwin).length > 1)
-    warnOnce('two-in-form', 'the form sends two tokens: remove one of its elements', element)
+  if (form && [...bare(form).elements].filter(isTwin).length > 1) advise('two-in-form', element)
   // An element in a page with forms probably belongs to one of them.
   const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
-  if (isAlone && autoOf(element) !== 'off')
-    warnOnce(
-      'outside-form',
-      'this element is outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
-      element,
-    )
-}
-
-/** HTML has no `<pow-gate />`: what follows such a tag becomes a child of the element. */
-export function adviseOnEndTag(element: Element): void {
-  if (element.querySelector('button,select,textarea,input:not([type=hidden])') !== null)
-    warnOnce('end-tag-missing', 'the end tag is missing. Write <pow-gate ...></pow-gate>', element)
-}
-
-/** Browsers do not validate a form before `submit()` and `new FormData(form)`, so the widget cannot hold it back. */
-export function adviseOnNoToken(element: Element): void {
-  warnOnce(
-    'no-token',
-    'form.submit() or new FormData() before there is a token. Use form.requestSubmit() or await execute()',
-    element,
-  )
-}
-
-export function adviseOnLostSend(element: Element): void {
-  warnOnce('send-lost', 'the form was replaced or hidden while Send waited, so it is not sent', element)
+  if (isAlone && autoOf(element) !== 'off') advise('outside-form', element)
 }
 
 export function logFailure(element: Element, { code, message, text }: PowGateError): void {

@@ -10,18 +10,14 @@ declare const ASSET_NAMES: Readonly<
     | 'pageJs'
     | 'frameHtml'
     | 'hashwxWasm'
-    | 'hashwxJs'
     | 'hashwxScriptJs'
     | 'hashwxPageJs'
-    | 'hashwxHtml'
     | 'gpuJs'
     | 'widgetJs',
     string
   >
 >
-declare const ASSET_PINS: Readonly<
-  Record<'workerJs' | 'pageJs' | 'hashwxJs' | 'hashwxPageJs' | 'gpuJs', string>
->
+declare const ASSET_PINS: Readonly<Record<'workerJs' | 'pageJs' | 'hashwxPageJs' | 'gpuJs', string>>
 
 /** HashWX in plain JavaScript, by `npm run build:hashwx`. */
 declare module '#hashwx-script' {

@@ -3,7 +3,7 @@
  * too early. Members of the form are read by `bare`, since fields hide those of their names; it binds methods to the form.
  */
 
-import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
+import { advise } from './advice.ts'
 import { bare, listen, sleep, takeOut } from './dom.ts'
 
 interface FormHooks {
@@ -197,7 +197,7 @@ export class FormLink {
       if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
       // A script that replaced parts of the page may have removed the field.
       if (this.#token) formData.append(name, this.#token)
-      else if (!this.#isUnchecked) adviseOnNoToken(this.#host)
+      else if (!this.#isUnchecked) advise('no-token', this.#host)
     })
     const { activeElement } = bare(document)
     if (form !== null && bare(form).contains(activeElement) && isByVisitor(activeElement)) this.#hooks.onUse()
@@ -302,7 +302,7 @@ export class FormLink {
       this.#hooks.onFail(page.activeElement === activeElement, retry)
     }
     const isGone = this.form !== form || !form || !bare(form).isConnected || isRendered() !== wasRendered
-    if (form && !isSent && isGone) adviseOnLostSend(this.#host)
+    if (form && !isSent && isGone) advise('send-lost', this.#host)
     clearTimeout(late)
     this.#setWaiting(false)
   }

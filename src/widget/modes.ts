@@ -32,18 +32,10 @@ export interface ModeSettings extends Settings {
   readonly signal: AbortSignal
 }
 
-/** Each puzzle's scripts, with their integrity values, and its frame. */
-const FILES = {
-  sha256: {
-    worker: [ASSET_NAMES.workerJs, ASSET_PINS.workerJs],
-    page: [ASSET_NAMES.pageJs, ASSET_PINS.pageJs],
-    frame: ASSET_NAMES.frameHtml,
-  },
-  hashwx: {
-    worker: [ASSET_NAMES.hashwxJs, ASSET_PINS.hashwxJs],
-    page: [ASSET_NAMES.hashwxPageJs, ASSET_PINS.hashwxPageJs],
-    frame: ASSET_NAMES.hashwxHtml,
-  },
+/** Each puzzle's script for mode `page`, with its integrity value. Workers and the frame have one file for both. */
+const PAGE_SCRIPTS = {
+  sha256: [ASSET_NAMES.pageJs, ASSET_PINS.pageJs],
+  hashwx: [ASSET_NAMES.hashwxPageJs, ASSET_PINS.hashwxPageJs],
 } as const
 
 type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<SolverSession>
@@ -51,25 +43,24 @@ type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<SolverSess
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
     const { codeAssets, workerSrc } = settings
-    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeAssets, FILES[puzzle].worker[0])
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeAssets, ASSET_NAMES.workerJs)
     return openPool('worker', settings, puzzle, starter(url), fetchKernel(settings.assets, puzzle))
   },
   frame: async (settings, puzzle) => {
     const { assets, frameParent } = settings
     const kernel = fetchKernel(assets, puzzle)
-    const { startWorker, close } = await openFrame(assets, FILES[puzzle].frame, frameParent)
+    const { startWorker, close } = await openFrame(assets, frameParent)
     return openPool('frame', settings, puzzle, startWorker, kernel, close)
   },
   blob: async (settings, puzzle) => {
     const { assets, codeAssets } = settings
-    const [name, pin] = FILES[puzzle].worker
-    const url = codeUrl(codeAssets, name)
+    const url = codeUrl(codeAssets, ASSET_NAMES.workerJs)
     await probeBlobWorker()
     const kernel = fetchKernel(assets, puzzle)
     const response = await fetch(url, {
       signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
-      integrity: isPinned ? pin : '',
+      integrity: isPinned ? ASSET_PINS.workerJs : '',
     })
     if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
@@ -84,7 +75,7 @@ function codeUrl(codeAssets: string | undefined, name: string): string {
   return codeAssets + name
 }
 
-/** Accepts only a worker's name, because markup could name any script of the page's origin. A copy of hashwx.js solves both puzzles. */
+/** Accepts only a worker's name, because markup could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
   const { href } = new URL(workerSrc, bare(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
@@ -191,7 +182,7 @@ async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<Sol
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
-  const [name, pin] = FILES[puzzle].page
+  const [name, pin] = PAGE_SCRIPTS[puzzle]
   const url = codeUrl(codeAssets, name)
   const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {

@@ -150,22 +150,14 @@ function waitMsOf(retryAfter: string): number {
 }
 
 async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
-  let stop = () => {}
-  const online = new Promise<void>(resolve => {
-    const stopListening = listen(window, 'online', () => resolve())
-    // A browser may take a device for offline that is not.
-    const timer = setTimeout(resolve, ONLINE_ANYWAY_MS)
-    stop = () => {
-      stopListening()
-      clearTimeout(timer)
-    }
+  let stopListening = () => {}
+  const online = new Promise(resolve => {
+    stopListening = listen(window, 'online', resolve)
   })
   onWait('offline', 0)
-  try {
-    await untilAborted(online, signal)
-  } finally {
-    stop()
-  }
+  // A browser may take a device for offline that is not.
+  const waiting = Promise.race([online, sleep(ONLINE_ANYWAY_MS)])
+  await untilAborted(waiting, signal).finally(stopListening)
   onWait(undefined, 0)
 }
 

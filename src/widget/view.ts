@@ -1,6 +1,6 @@
 /** The element's shadow tree, and how it shows a state. It is built without markup, for pages with Trusted Types. */
 
-import { adviseOnEndTag } from './advice.ts'
+import { advise } from './advice.ts'
 import { bare } from './dom.ts'
 import type { Language } from './texts.ts'
 
@@ -102,7 +102,10 @@ export class View {
     this.box.append(this.#icon, body, this.#button)
     // An element without its end tag contains the rest of the form.
     const slot = bare(document).createElement('slot')
-    slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
+    slot.addEventListener('slotchange', () => {
+      if (root.host.querySelector('button,select,textarea,input:not([type=hidden])'))
+        advise('end-tag-missing', root.host)
+    })
     root.append(this.box, slot)
   }
 

@@ -87,11 +87,7 @@ export async function startSurroundings(
   const site = await service.createSite({ difficulty: EASY, ...options })
   const [gateway, pages] = [await FaultyProxy.start(service.port), await PageServer.start()]
   pages.add('/listen.js', LISTENER)
-  for (const [path, file] of [
-    ['/powgate-worker.js', 'worker.js'],
-    ['/hashwx/powgate-worker.js', 'hashwx.js'],
-  ] as const)
-    pages.add(path, await (await fetch(`${service.url}/widget/${file}`)).text())
+  pages.add('/powgate-worker.js', await (await fetch(`${service.url}/widget/worker.js`)).text())
   return { service, site, gateway, pages }
 }
 

@@ -58,22 +58,19 @@ const PAGES = [
 for (const [mode, solver, attributes, policy, about] of PAGES)
   for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
     test(`mode ${mode}, ${puzzle}: on a page that allows ${about}`, async () => {
-      const own = puzzle === 'hashwx' ? attributes.replace('/powgate', '/hashwx/powgate') : attributes
-      const { detail, notes, page } = await verifiedOn(own, { policy, siteKey })
+      const { detail, notes, page } = await verifiedOn(attributes, { policy, siteKey })
       assert.deepEqual([detail.mode, detail.solver], [mode, solver])
       assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
       assertSilent(notes)
       assert.equal(page.frames().length, 1, 'no frame is left')
     })
 
-test('HashWX: a copy of the SHA-256 worker gives way to the frame; a second challenge starts with the right files', async () => {
-  const siteKey = hashwxSite.siteKey
-  const { detail, page } = await verifiedOn('worker-src="/powgate-worker.js"', { siteKey })
-  assert.equal(detail.mode, 'frame')
+test('HashWX: a second challenge starts with the right files', async () => {
+  const { page } = await verifiedOn('', { siteKey: hashwxSite.siteKey })
   gateway.requests.length = 0
   await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
   await untilState(page, 'verified')
-  assert.ok(!gateway.requests.some(asked => /\/(worker|simd)\./.test(asked)), `${gateway.requests}`)
+  assert.ok(!gateway.requests.some(asked => /\/simd\./.test(asked)), `${gateway.requests}`)
 })
 
 test('HashWX without WebAssembly, and where a worker may not compile: plain JavaScript', async () => {

@@ -15,7 +15,7 @@ const load = <Module>(path: string) => import(path) as Promise<Module>
 /** What the widget fetches for its workers, by puzzle. */
 const FILES = {
   sha256: { worker: '/widget-worker.js', kernel: '/simd.wasm' },
-  hashwx: { worker: '/widget-hashwx.js', kernel: '/hashwx.wasm' },
+  hashwx: { worker: '/widget-worker.js', kernel: '/hashwx.wasm' },
 }
 
 /** One contender on some threads, for as long as `use` takes. */

@@ -13,7 +13,7 @@ import {
   type WidgetManifest,
 } from '../../http/assets.ts'
 
-export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName' | 'hash'> {
+export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName'> {
   readonly content: Buffer
 }
 
@@ -42,14 +42,10 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
-  const addFrame = (name: string, script: string) =>
-    add(name, frameHtml(files.find(file => file.name === script)!.fileName))
-  addFrame('frame.html', 'worker.js')
+  add('frame.html', frameHtml(files.find(file => file.name === 'worker.js')!.fileName))
   addWasm('hashwx.wasm')
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
-  await addScript('hashwx.js', 'hashwx.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
-  addFrame('hashwx.html', 'hashwx.js')
   // Without exports, the script works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
   // The guard lets a server that renders pages import it, to no effect. It would guard esbuild's directive alone, were that kept.
@@ -67,7 +63,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
 function builtFile(name: string, content: Buffer): BuiltFile {
   const hash = createHash('sha256').update(content).digest('hex').slice(0, HASH_LENGTH)
   const dot = name.lastIndexOf('.')
-  return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
+  return { name, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
 /** Defines what assets.d.ts declares. */
@@ -123,26 +119,15 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 export function writeWidget(folder: URL, files: readonly BuiltFile[]): WidgetManifest {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const written = files.map(file => writeFile(folder, file))
+  const written = files.map(({ name, fileName, content }) => {
+    writeFileSync(new URL(fileName, folder), content)
+    writeFileSync(new URL(fileName + BROTLI_ENDING, folder), brotliCompressSync(content))
+    writeFileSync(new URL(fileName + GZIP_ENDING, folder), gzipSync(content, { level: 9 }))
+    return { name, fileName, contentType: CONTENT_TYPES[name.slice(name.lastIndexOf('.') + 1)]! }
+  })
   const widget = files.find(({ name }) => name === 'widget.js')!
   const integrity = `sha384-${createHash('sha384').update(widget.content).digest('base64')}`
   const manifest: WidgetManifest = { integrity, files: written }
   writeFileSync(new URL(MANIFEST_NAME, folder), `${JSON.stringify(manifest, undefined, 2)}\n`)
   return manifest
-}
-
-function writeFile(folder: URL, { name, fileName, hash, content }: BuiltFile): WidgetFile {
-  const compressed = { brotli: brotliCompressSync(content), gzip: gzipSync(content, { level: 9 }) }
-  writeFileSync(new URL(fileName, folder), content)
-  writeFileSync(new URL(fileName + BROTLI_ENDING, folder), compressed.brotli)
-  writeFileSync(new URL(fileName + GZIP_ENDING, folder), compressed.gzip)
-  return {
-    name,
-    fileName,
-    hash,
-    contentType: CONTENT_TYPES[name.slice(name.lastIndexOf('.') + 1)]!,
-    bytes: content.length,
-    brotliBytes: compressed.brotli.length,
-    gzipBytes: compressed.gzip.length,
-  }
 }

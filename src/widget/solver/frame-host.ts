@@ -8,16 +8,13 @@ const READY_MS_MAX = 10_000
 /** A frame that has loaded and sends no message in this time was forbidden, or shows an error page. */
 const SILENT_MS_MAX = 1000
 
-/**
- * @param file the frame's page, below `assets`
- * @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame
- */
-export async function openFrame(assets: string, file: string, parent: ShadowRoot) {
+/** @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame */
+export async function openFrame(assets: string, parent: ShadowRoot) {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
-  frame.src = assets + file
+  frame.src = assets + ASSET_NAMES.frameHtml
   const { origin } = new URL(assets)
   // An element that was just created is not in the document yet, and frames load only there.
   const place = parent.isConnected ? parent : bare(document).documentElement

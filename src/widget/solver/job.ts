@@ -34,7 +34,7 @@ export interface SolveOrder extends Pick<Job, 'nonce' | 'difficulty' | 'signals'
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
 export type WorkerReport =
-  | { readonly kind: 'ready'; readonly hasHashwx: boolean }
+  | { readonly kind: 'ready' }
   | { readonly kind: 'renderer'; readonly renderer: string | undefined }
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }

@@ -91,9 +91,7 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
-      if (lacksHashwx) fail('worker-src: expected a copy of hashwx.js')
-      else if (data.kind === 'failed') fail(data.message)
+      if (data.kind === 'failed') fail(data.message)
       else this.#onReport(data, index)
     }
     worker.onerror = (event: ErrorEvent) => {

@@ -22,23 +22,21 @@ const WARM_UP_STRIDE = 1000
 
 const report = (message: WorkerReport) => postMessage(message)
 
-interface SolverFile {
-  readonly hasHashwx: boolean
-  readonly choose: (order: PrepareOrder) => ChosenSolver
+interface WorkerSolver extends ChosenSolver {
   /** Counters between two readings of the clock. */
   readonly stride: number
 }
 
 /** The frame loads the worker's file too, which saves visitors a script. */
-export function runSolver({ hasHashwx, choose, stride }: SolverFile): void {
+export function runSolver(choose: (order: PrepareOrder) => WorkerSolver): void {
   if (typeof document !== 'undefined') return startWorkersForPage()
-  let chosen: ChosenSolver
+  let chosen: WorkerSolver
   addEventListener('message', ({ data }: MessageEvent<PrepareOrder | SolveOrder>) => {
-    if (data.kind === 'solve') return solve(chosen, data, stride)
+    if (data.kind === 'solve') return solve(chosen, data)
     chosen = choose(data)
     if (!data.isLate) warmUp(chosen.solver)
   })
-  report({ kind: 'ready', hasHashwx })
+  report({ kind: 'ready' })
 }
 
 /**
@@ -72,9 +70,8 @@ function warmUp(solver: Solver): void {
 }
 
 function solve(
-  { solver, kind }: ChosenSolver,
+  { solver, kind, stride }: WorkerSolver,
   { nonce, difficulty, start, signals }: SolveOrder,
-  stride: number,
 ): void {
   if (signals !== 'none') report({ kind: 'renderer', renderer: rendererName() })
   const search = solver(nonce, difficulty)
