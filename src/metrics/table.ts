@@ -91,7 +91,7 @@ export const METRICS = {
   }),
   requestSeconds: histogram(
     'powgate_request_duration_seconds',
-    'Time from the headers of a request to its answer.',
+    'Time from the last byte of a request to its answer.',
     LATENCY_BOUNDS_SECONDS,
     { ...BY_ENDPOINT, scale: MICROSECONDS },
   ),

@@ -178,6 +178,14 @@ async function checkAborts({ service, scrape }: Observed): Promise<void> {
   for (const socket of sockets) socket.destroy()
   await eventually(60_000, 'three are gone', async () => (await aborted()) === 3)
   assert.equal(await inFlight(), 0)
+  const seconds = async () =>
+    (await scrape()).value('powgate_request_duration_seconds_sum', { endpoint: 'verify' })
+  const [slow, before] = [await RawConnection.open(service.port), await seconds()]
+  await slow.send(`${head}{`)
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  await slow.send('12345678')
+  assert.ok(await slow.answer())
+  assert.ok((await seconds()) - before < 0.9, 'a slow upload counts as latency')
 }
 
 async function checkProcesses({ service, scrape }: Observed): Promise<void> {
