@@ -14,6 +14,7 @@ interface Panel {
   readonly id: number
   readonly title: string
   readonly datasource?: { readonly uid: string }
+  readonly fieldConfig: { readonly defaults: { readonly min?: number } }
   /** A heading has none. */
   readonly targets?: readonly {
     readonly expr: string
@@ -112,6 +113,10 @@ test('every query of the dashboard names metrics and labels that exist, of the c
 test('every rule for Prometheus names metrics and labels that exist', () => {
   assert.ok(rules.length > 15)
   for (const expr of rules) check(expr)
+})
+
+test('the plot of the clocks shows those that are behind, too', () => {
+  assert.equal(panels.find(({ title }) => title === 'Clock')!.fieldConfig.defaults.min, undefined)
 })
 
 test('ids are unique, for links name them; every panel asks the chosen data source', () => {
