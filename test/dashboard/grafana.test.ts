@@ -32,7 +32,7 @@ const ON_THE_PAGE_ONLY: Readonly<Record<string, string>> = {
 /** Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third. */
 const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
-const OTHER_NAMES = ['offset', 'and', 'up']
+const OTHER_NAMES = ['offset', 'and', 'or', 'unless', 'up']
 /** A name that is no function's, its selector and its range. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\bby \(([^)]*)\)/g
