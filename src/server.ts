@@ -73,8 +73,8 @@ export async function startServer(
       inFlight: host.inFlight,
       connections: listener.connections(),
       connectionsMax,
-      clockOffset: watch.last?.clockAheadSeconds ?? 0,
-      evictedKeys: watch.last?.evictedKeys ?? 0,
+      // A 0 in place of evictions that are not known yet would seem to grow later.
+      ...(watch.last && { clockOffset: watch.last.clockAheadSeconds, evictedKeys: watch.last.evictedKeys }),
       logLinesLost: logLinesLost(),
     }),
     storeTrouble: () => store.trouble(),

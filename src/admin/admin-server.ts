@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4, type Socket } from 'node:net'
 import { hostname } from 'node:os'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../addresses/address.ts'
 import type { Config } from '../config/config.ts'
 import { listenError } from '../config/ports.ts'
@@ -34,6 +34,8 @@ const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 /** After so many requests a connection ends. Otherwise thousands of pipelined ones would delay others by seconds. */
 const REQUESTS_PER_CONNECTION_MAX = 100
+/** An answer that takes longer, because the store hangs, holds up no other. */
+const TURN_MS = 1000
 const CONNECTIONS_MAX = 256
 /** One more connection without a request ends the oldest such connection, so a health check can always connect. */
 const IDLE_MAX = 64
@@ -92,7 +94,7 @@ function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
     const enqueue = () => {
       lastOfAll = lastOfAll.then(async () => {
         await setImmediate()
-        if (!socket.destroyed) await answer()
+        if (!socket.destroyed) await Promise.race([answer(), sleep(TURN_MS, undefined, { ref: false })])
       })
       return lastOfAll
     }

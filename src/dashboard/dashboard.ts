@@ -23,10 +23,13 @@ export function startDashboard(
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(records)
-  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.viewedSites)
+  // Unix time may be set, as by NTP after boot: measured by it, the history's steps would have a wrong length and age.
+  const nowMs = () => Math.round(performance.now())
+  const aheadMs = () => Date.now() - nowMs()
+  const history = new History(nowMs(), siteKey => siteNames.get(siteKey), totals.viewedSites, aheadMs)
   setInterval(async () => {
     await supervisor.askStats()
-    history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
+    history.add(nowMs(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
   const stateNow = (): ServiceState => {
     const values = totals.values()

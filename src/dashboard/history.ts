@@ -33,43 +33,41 @@ export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
   readonly #viewedSites: Set<string>
-  #startedAtMs: number
+  readonly #aheadMs: () => number
+  readonly #startedAtMs: number
   #lastMs: number
   #last: Snapshot = { values: {}, sites: {} }
 
   /**
-   * @param startedAtMs Unix milliseconds, before anything was counted
+   * @param startedAtMs before anything was counted, by a clock that nobody sets, like the times of `add`
    * @param siteName undefined if not known yet
    * @param viewedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
+   * @param aheadMs how far Unix time is ahead of that clock
    */
   constructor(
     startedAtMs: number,
     siteName: (siteKey: string) => string | undefined,
     viewedSites: Set<string> = new Set(),
+    aheadMs = () => 0,
   ) {
     const stepsOf = (range: Range) =>
       new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, viewedSites)
     this.#viewedSites = viewedSites
     this.#ranges = { '30m': stepsOf('30m'), '24h': stepsOf('24h') }
     this.#siteName = siteName
+    this.#aheadMs = aheadMs
     this.#startedAtMs = startedAtMs
     this.#lastMs = startedAtMs
   }
 
-  /** @param nowMs Unix milliseconds; if the clock was set back, the past shifts with it */
   add(nowMs: number, totals: Snapshot): void {
-    const backMs = nowMs < this.#lastMs ? nowMs - this.#lastMs : 0
-    this.#startedAtMs += backMs
     this.#lastMs = nowMs
     const gauges = stepGauges(totals.values)
     const all = increasesOf(totals.values, this.#last.values)
     const sites = new Map<string, Increases>()
     for (const [siteKey, values] of Object.entries(totals.sites))
       sites.set(siteKey, increasesOf(values, this.#last.sites[siteKey]))
-    for (const steps of Object.values(this.#ranges)) {
-      if (backMs !== 0) steps.shift(backMs)
-      steps.add(nowMs, gauges, all, sites)
-    }
+    for (const steps of Object.values(this.#ranges)) steps.add(nowMs, gauges, all, sites)
     this.#last = totals
   }
 
@@ -77,6 +75,7 @@ export class History {
   view(range: Range, site: string | null) {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
+    const aheadMs = this.#aheadMs()
     const isChosen = site !== null && site !== OTHER_SITES
     if (isChosen) this.#noteViewed(site)
     const all = ofRange.columns(null)
@@ -85,8 +84,8 @@ export class History {
       .sort((one, other) => other.total - one.total)
     return {
       range,
-      nowMs: this.#lastMs,
-      startedAtMs: this.#startedAtMs,
+      nowMs: this.#lastMs + aheadMs,
+      startedAtMs: this.#startedAtMs + aheadMs,
       site,
       siteName: site === null ? null : (this.#siteName(site) ?? site),
       isApart: !isChosen || ofRange.isApart(site),
@@ -96,7 +95,7 @@ export class History {
       busiest: sites.slice(0, BUSIEST_MAX),
       lastMinute: this.#lastMinute(site),
       /** The end of each step, oldest first. */
-      times: steps.map(({ toMs }) => toMs),
+      times: steps.map(({ toMs }) => toMs + aheadMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
       traffic: trafficOf(ofRange.columns(site)),
       limits: all.tallies('limited'),

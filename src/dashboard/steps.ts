@@ -30,7 +30,7 @@ export class Steps {
   readonly #all: Rings = new Map()
   readonly #sites = new Map<string, Rings>()
   readonly #viewedSites: ReadonlySet<string>
-  #steps: Step[] = []
+  readonly #steps: Step[] = []
   #stepsBegun = 0
   #adds = 0
   #lastMs: number
@@ -80,16 +80,6 @@ export class Steps {
     for (const [siteKey, increases] of sites)
       if (increases.size > 0) this.#addTo(this.#ringsOf(siteKey), increases)
     this.#lastMs = nowMs
-  }
-
-  /** Keeps the age of every step when the clock was set. */
-  shift(byMs: number): void {
-    this.#lastMs += byMs
-    this.#steps = this.#steps.map(({ fromMs, toMs, gauges }) => ({
-      fromMs: fromMs + byMs,
-      toMs: toMs + byMs,
-      gauges,
-    }))
   }
 
   /** Replaces the oldest step, and forgets sites that counted nothing in any step. */

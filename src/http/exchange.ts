@@ -78,7 +78,7 @@ export class Exchange {
   readonly contentType: string
   readonly authorization: string
   readonly address: Address | undefined
-  readonly startedAtMs = performance.now()
+  startedAtMs = performance.now()
   #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
@@ -187,6 +187,7 @@ export class Exchange {
         if (excessBytes <= EXCESS_BYTES_MAX) return
       }
       isDone = true
+      this.startedAtMs = performance.now() // a client that sends slowly must not make the service look slow
       this.#isBodyPending = !isLast
       this.#runInCallback(done, excessBytes > 0 ? undefined : body.finish(chunk))
     })

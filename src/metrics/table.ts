@@ -56,11 +56,11 @@ export const TRAFFIC: ReadonlyMap<string, TrafficCount> = new Map(
   ),
 )
 /** An alert fires at the first of these refusals (dashboard/alerts.yml). */
-const ALARMING = [
-  'verify 400 nonce-forgotten',
-  'verify-token 400 token-forgotten',
-  'siteverify 200 token-forgotten',
-]
+const ALARMING = ['forgotten', 'from-future'].flatMap(what => [
+  `verify 400 nonce-${what}`,
+  `verify-token 400 token-${what}`,
+  `siteverify 200 token-${what}`,
+])
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
@@ -91,7 +91,7 @@ export const METRICS = {
   }),
   requestSeconds: histogram(
     'powgate_request_duration_seconds',
-    'Time from the headers of a request to its answer.',
+    'Time from the last byte of a request to its answer.',
     LATENCY_BOUNDS_SECONDS,
     { ...BY_ENDPOINT, scale: MICROSECONDS },
   ),

@@ -63,6 +63,7 @@ test('what is asked wrongly is refused; nothing may be embedded or run that is n
   assert.deepEqual([wrong.status, wrong.json], [400, { error: 'range: expected 30m or 24h' }])
   const unknown = await data('range=30m&site=%3Cscript%3E')
   assert.equal(total(unknown.traffic.challenges), 0)
+  assert.ok(Math.abs(unknown.nowMs - Date.now()) < 600_000)
   const start = await call(`${admin}/`)
   assert.deepEqual([start.status, start.headers.location], [302, 'dashboard'])
   assert.match((await call(`${admin}/metrics`)).text, /^powgate_workers\{deployment="staging"\} 2$/m)

@@ -14,6 +14,7 @@ interface Panel {
   readonly id: number
   readonly title: string
   readonly datasource?: { readonly uid: string }
+  readonly fieldConfig: { readonly defaults: { readonly min?: number } }
   /** A heading has none. */
   readonly targets?: readonly {
     readonly expr: string
@@ -31,7 +32,7 @@ const ON_THE_PAGE_ONLY: Readonly<Record<string, string>> = {
 /** Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third. */
 const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
-const OTHER_NAMES = ['offset', 'and', 'up']
+const OTHER_NAMES = ['offset', 'and', 'or', 'unless', 'up']
 /** A name that is no function's, its selector and its range. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\bby \(([^)]*)\)/g
@@ -112,6 +113,10 @@ test('every query of the dashboard names metrics and labels that exist, of the c
 test('every rule for Prometheus names metrics and labels that exist', () => {
   assert.ok(rules.length > 15)
   for (const expr of rules) check(expr)
+})
+
+test('the plot of the clocks shows those that are behind, too', () => {
+  assert.equal(panels.find(({ title }) => title === 'Clock')!.fieldConfig.defaults.min, undefined)
 })
 
 test('ids are unique, for links name them; every panel asks the chosen data source', () => {

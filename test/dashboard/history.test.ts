@@ -90,19 +90,23 @@ describe('steps', () => {
     assert.equal(history.view('24h', null).times.length, 9)
   })
 
-  test('a clock that is set back takes the past along', () => {
-    const history = startHistory()
-    history.add(timeOf(1), challenges(1))
-    history.add(timeOf(2), challenges(2))
-    const hourMs = 3_600_000
-    history.add(timeOf(3) - hourMs, challenges(4))
-    const { times, seconds, traffic } = history.view('30m', null)
-    assert.deepEqual(traffic.challenges, [1, 1, 2])
-    assert.deepEqual(
-      times,
-      times.toSorted((a, b) => a - b),
+  test('a clock that is set takes the past along, and no step gets longer or shorter', () => {
+    let aheadMs = 0
+    const history = new History(
+      START_MS,
+      () => undefined,
+      new Set(),
+      () => aheadMs,
     )
-    assert.ok(seconds.every(length => length >= 0))
+    for (const add of [1, 2, 3]) history.add(timeOf(add), challenges(add))
+    for (aheadMs of [3_600_000, -3_600_000]) {
+      const { times, seconds, nowMs, startedAtMs } = history.view('30m', null)
+      assert.deepEqual(
+        [startedAtMs, ...times, nowMs],
+        [0, 1, 2, 3, 3].map(step => timeOf(step) + aheadMs),
+      )
+      assert.deepEqual(seconds, [10, 10, 10])
+    }
   })
 })
 

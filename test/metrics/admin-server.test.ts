@@ -170,6 +170,15 @@ test('3,000 pipelined requests wait their turn: a check of health is answered fi
   }
 })
 
+test('an answer that does not come holds up no other', async t => {
+  let isAsked = false
+  const handle = () => new Promise<void>(() => (isAsked = true))
+  const { statusOf, connected } = await serving(t, [...routes, { path: '/never', handle }])
+  connected(1)[0]!.write('GET /never HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await eventually(60_000, 'it is asked', () => isAsked)
+  assert.equal(await statusOf('/echo'), 200)
+})
+
 test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
   const config = loadConfig({ POWGATE_ADMIN_HOSTS: 'metrics.example., powgate ,stack_powgate' })
   const { statusOf } = await serving(t, [], config.adminHosts)

@@ -48,6 +48,8 @@ test('what is counted has its series from the start, so that its first increase 
     assert.equal(metrics.value('powgate_score_reasons_total', { reason }), 0)
   for (const endpoint of ['challenge', 'verify', 'verify-token'])
     assert.equal(metrics.value('powgate_requests_total', { endpoint, status: '200', outcome: 'ok' }), 0)
+  for (const outcome of ['nonce-forgotten', 'nonce-from-future'])
+    assert.equal(metrics.value('powgate_requests_total', { endpoint: 'verify', status: '400', outcome }), 0)
   assert.equal(metrics.value('powgate_worker_restarts_total', { cause: 'hang' }), 2)
 })
 

@@ -178,6 +178,14 @@ async function checkAborts({ service, scrape }: Observed): Promise<void> {
   for (const socket of sockets) socket.destroy()
   await eventually(60_000, 'three are gone', async () => (await aborted()) === 3)
   assert.equal(await inFlight(), 0)
+  const seconds = async () =>
+    (await scrape()).value('powgate_request_duration_seconds_sum', { endpoint: 'verify' })
+  const [slow, before] = [await RawConnection.open(service.port), await seconds()]
+  await slow.send(`${head}{`)
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  await slow.send('12345678')
+  assert.ok(await slow.answer())
+  assert.ok((await seconds()) - before < 0.9, 'a slow upload counts as latency')
 }
 
 async function checkProcesses({ service, scrape }: Observed): Promise<void> {
@@ -230,6 +238,12 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   assert.ok(seconds.length === 2 && seconds.every(outage => outage > 0 && outage < 300), `${seconds}`)
   const labels = { endpoint: 'challenge', status: '503', outcome: 'store-unavailable' }
   assert.equal(metrics.value('powgate_requests_total', labels), 1)
+  await service.redis!.kill()
+  process.kill(workerPids(service.pid)[0]!, 'SIGKILL')
+  await eventually(60_000, 'a successor, which knows nothing of evictions', async () => {
+    const now = await scrape()
+    return now.value('powgate_workers') === 2 && now.samples('powgate_store_evicted_keys').length === 1
+  })
   await service.stop()
 })
 

@@ -160,7 +160,7 @@ const STORE = [
     'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
   panel(52, 'Evicted keys', 'evictions', UNITLESS, { '{{instance}}': maxPerHost('evictedKeys') }),
-  panel(49, 'Clock', 'clocks', SECONDS, { '{{instance}}': maxPerHost('clockOffset') }),
+  panel(49, 'Clock', 'clocks', lines('s', { min: undefined }), { '{{instance}}': maxPerHost('clockOffset') }),
 ]
 
 const LOAD = [
