@@ -5,11 +5,11 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Requests, type RunResult, runLoad } from '../../test/harness/load/prebuilt.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf } from '../http/figures.ts'
+import { type Requests, type RunResult, runLoad } from '../http/prebuilt.ts'
 
 export interface StartOrder {
   readonly type: 'start'

@@ -5,13 +5,14 @@
  * befalls both.
  */
 
-import { choices, integer, number, tell, text, type Values } from '../../test/harness/command-line.ts'
+import { integer, number, tell, text, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
 import { hasSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import type { Problem, StepOf } from '../micro/child.ts'
 import type { Processes } from '../micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../micro/steps.ts'
+import { choices } from '../report/options.ts'
 import { OUTPUT } from '../report/report.ts'
 import { measureServices, type Pair, type Roots, type Side } from './services.ts'
 import { pairedRatio, reachOf } from './statistics.ts'

@@ -3,9 +3,9 @@
  * goes to one and the other in turn, so that only one of them works at a time.
  */
 
-import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import type { RunResult } from '../http/prebuilt.ts'
 import { THIS_TREE } from '../micro/processes.ts'
 import type { Order, StartOrder } from './child.ts'
 

@@ -11,10 +11,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
+import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
 

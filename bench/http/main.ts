@@ -2,12 +2,12 @@
 
 import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
-import { LoadProcess } from '../../test/harness/load/load-process.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
 import { isAnyMissed, publish } from '../report/report.ts'
 import { runEndpoint } from './cases.ts'
 import type { LatencyRun, Run } from './figures.ts'
 import { latencies, profile } from './latency.ts'
+import { LoadProcess } from './load-process.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { Probe } from './probe.ts'
 import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'

@@ -1,8 +1,9 @@
 /** The options of `npm run bench:http`. */
 
-import { choices, integer, number, toggle, type Values } from '../../test/harness/command-line.ts'
+import { integer, number, toggle, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
+import { choices } from '../report/options.ts'
 import { OUTPUT } from '../report/report.ts'
 
 export const OPTIONS = {

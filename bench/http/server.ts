@@ -1,7 +1,7 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { storeEpochOf } from '../../test/harness/load/visitors.ts'
+import { claimsAt } from '../../test/harness/load/visitors.ts'
 import { storePid, workerPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
@@ -50,6 +50,6 @@ export async function startService(kind: StoreKind, isForwarded: boolean, env: R
 /** Makes a site, and takes one visitor up to a token, which tells the store's epoch. */
 async function prepare(service: TestService): Promise<TrafficTarget> {
   const site = await service.createSite({ difficulty: FREE })
-  const storeEpoch = await storeEpochOf(service.url, site)
+  const { storeEpoch } = await claimsAt(service.url, site)
   return { secret: TEST_SECRET, siteKey: site.siteKey, apiKeys: [site.apiKey], storeEpoch }
 }

@@ -1,12 +1,12 @@
 /** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
 
-import type { LoadProcess } from '../../test/harness/load/load-process.ts'
-import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { ChildServer } from '../child-server.ts'
 import { failureOf } from './figures.ts'
+import type { LoadProcess } from './load-process.ts'
 import type { Options } from './options.ts'
+import type { RunResult } from './prebuilt.ts'
 import type { Probe } from './probe.ts'
 import { startService } from './server.ts'
 

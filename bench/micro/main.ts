@@ -1,7 +1,8 @@
 /** `npm run bench`. */
 
-import { filter, integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
+import { filter } from '../report/options.ts'
 import { isAnyMissed, machine, OUTPUT, publish } from '../report/report.ts'
 import type { Figures } from './child.ts'
 import { Processes, THIS_TREE } from './processes.ts'

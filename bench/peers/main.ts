@@ -5,11 +5,11 @@
 
 import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
-import { runLoad } from '../../test/harness/load/prebuilt.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
 import { ChildServer } from '../child-server.ts'
 import { type Figures, failureOf, figuresOf } from '../http/figures.ts'
+import { runLoad } from '../http/prebuilt.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {

@@ -3,7 +3,6 @@
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
 import {
-  choice,
   integer,
   number,
   ToolError,
@@ -13,6 +12,7 @@ import {
   tool,
   type Values,
 } from '../../test/harness/command-line.ts'
+import { choice } from '../report/options.ts'
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
 import { besideTable, scenarioTable } from './report.ts'

@@ -2,9 +2,10 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { choices, integer, tell, tool, UsageError, type Values } from '../../test/harness/command-line.ts'
+import { integer, tell, tool, UsageError, type Values } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
+import { choices } from '../report/options.ts'
 import { OUTPUT, publish } from '../report/report.ts'
 import { PARTS, type Run, rowsOf } from './figures.ts'
 import { RUNNERS, warmUp } from './parts.ts'

@@ -25,28 +25,26 @@ export interface Run {
 
 export type Environment = Readonly<Record<string, string>>
 
-export interface PowgateOptions {
-  /** Whether each call is a process of its own, which takes ten times as long. */
-  readonly isAlone?: boolean
-}
-
 export class Powgate {
   readonly #env: Environment
-  readonly #options: PowgateOptions
+  readonly #isAlone: boolean
 
-  /** @param env all that a call sees besides PATH and HOME */
-  constructor(env: Environment, options: PowgateOptions = {}) {
+  /**
+   * @param env all that a call sees besides PATH and HOME
+   * @param isAlone whether each call is a process of its own, which takes ten times as long
+   */
+  constructor(env: Environment, isAlone = false) {
     this.#env = env
-    this.#options = options
+    this.#isAlone = isAlone
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env }, this.#options)
+    return new Powgate({ ...this.#env, ...env }, this.#isAlone)
   }
 
   /** @param call words between spaces; each of `args` stands for itself */
   async run(call = '', ...args: readonly string[]): Promise<Run> {
-    if (this.#options.isAlone) return runProgram(process.execPath, commandOf(call, args), this.#env)
+    if (this.#isAlone) return runProgram(process.execPath, commandOf(call, args), this.#env)
     return runInHost({ args: wordsOf(call, args), env: this.#env })
   }
 

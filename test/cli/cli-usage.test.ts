@@ -105,12 +105,6 @@ describe('misuse', () => {
       assert.match(await misuse(...args), expected)
     })
 
-  test('a wrong KEY_ID in a process of its own exits 2 and suggests the right one', async () => {
-    const alone = new Powgate({ POWGATE_DATA_DIR: dataDir }, { isAlone: true })
-    const line = await alone.problem(2, `key update ${API_KEY} --no-expiry`)
-    assert.match(line, /^KEY_ID: expected .*did you mean/)
-  })
-
   test('a name for the audit log that cannot stand in a line', async () => {
     for (const variable of ['POWGATE_ACTOR', 'SUDO_USER']) {
       const line = await powgate.with({ [variable]: 'eve\nroot\x1b[2K' }).problem(2, `site create --name x`)
@@ -185,14 +179,14 @@ describe('help', () => {
   }
 
   test('run by npm, the examples can be copied', async () => {
-    const npm = new Powgate({ npm_lifecycle_event: 'powgate' }, { isAlone: true })
+    const npm = new Powgate({ npm_lifecycle_event: 'powgate' }, true)
     const help = await npm.text('site list --help')
     assert.match(help, /Example:\n {2}npm run -s powgate -- site list --json\n/)
   })
 
   test('--version', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-    const said = await new Powgate({}, { isAlone: true }).text('--version')
+    const said = await new Powgate({}, true).text('--version')
     assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
     assert.match(said, /: \S+ \d+\.\d+\.\d+, known binary [0-9a-f]{12}\n$/)
   })

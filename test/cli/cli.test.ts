@@ -245,7 +245,7 @@ describe('the settings of a service in a file, as a service manager gives them',
 })
 
 test('commands at the same time without a service: each is the store when the one before has ended', async () => {
-  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, { isAlone: true })
+  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, true)
   await Promise.all(['a', 'b', 'c', 'd'].map(name => powgate.text('site create --name', name)))
   assert.equal((await powgate.json('site list')).length, 4)
 })
@@ -274,7 +274,7 @@ describe('a store that cannot be used', () => {
       ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
       ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
     ] as const) {
-      const said = await new Powgate(env, { isAlone: call === 'serve' }).problem(1, call)
+      const said = await new Powgate(env, call === 'serve').problem(1, call)
       assert.match(said, line)
       assert.doesNotMatch(said, /hunter2/)
     }

@@ -1,11 +1,8 @@
 /** The widget's files over HTTP: ETags, compression, caching, and headers for other origins and strict pages. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { extname, join } from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetFile, WidgetManifest } from '../../src/http/assets.ts'
@@ -22,18 +19,8 @@ const FOR_EVER = 'public, max-age=31536000, immutable'
 const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
 const manifest: WidgetManifest = JSON.parse(readFileSync(join(DIST, 'manifest.json'), 'utf8'))
 
-interface RawAnswer {
-  readonly status: number
-  readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
-}
-
-/** Like `call`, with the body as it came: compressed bodies are no text. */
-async function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<RawAnswer> {
-  const outgoing = request(service.url + path, { method, headers }).end()
-  const [incoming] = (await once(outgoing, 'response')) as [IncomingMessage]
-  return { status: incoming.statusCode!, headers: incoming.headers, body: await buffer(incoming) }
-}
+const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  call(service.url + path, { method, headers })
 
 const content = ({ fileName }: WidgetFile) => readFileSync(join(DIST, fileName))
 const named = (name: string) => manifest.files.find(file => file.name === name)!
@@ -46,14 +33,14 @@ test('every file at its stable address and at the one that never changes, in eve
     for (const path of new Set([`/widget/${file.name}`, `/widget/${file.fileName}`])) {
       for (const coding of ['identity', 'gzip', 'br'] as const) {
         const about = `${path} ${coding}`
-        const { status, headers, body } = await get(path, { 'Accept-Encoding': coding })
+        const { status, headers, bytes } = await get(path, { 'Accept-Encoding': coding })
         assert.equal(status, 200, about)
         const decode = DECODERS[headers['content-encoding'] as keyof typeof DECODERS]
         // The smallest files are no shorter compressed, and then they are sent as they are.
         if (expected.length > 1000) assert.equal(headers['content-encoding'] ?? 'identity', coding, about)
-        assert.ok((decode?.(body) ?? body).equals(expected), about)
+        assert.ok((decode?.(bytes) ?? bytes).equals(expected), about)
         const expectedHeaders = {
-          ...{ 'content-length': String(body.length), 'content-type': file.contentType },
+          ...{ 'content-length': String(bytes.length), 'content-type': file.contentType },
           ...{ 'cache-control': path.endsWith(file.name) ? STABLE : FOR_EVER, vary: 'Accept-Encoding' },
           ...{ 'access-control-allow-origin': '*', 'cross-origin-resource-policy': 'cross-origin' },
           ...{ 'timing-allow-origin': '*', 'x-content-type-options': 'nosniff' },
@@ -82,9 +69,9 @@ test('/widget.js is the widget; /compat/<vendor>.js is kept as long, and other n
     ['/widget.js', 'widget.js'],
     ...vendors.map(vendor => [`/compat/${vendor}.js`, `compat-${vendor}.js`] as const),
   ] as const) {
-    const { status, headers, body } = await get(path)
+    const { status, headers, bytes } = await get(path)
     assert.deepEqual([status, headers['cache-control']], [200, STABLE], path)
-    assert.ok(body.equals(content(named(name))), path)
+    assert.ok(bytes.equals(content(named(name))), path)
   }
   for (const path of ['/compat/', '/compat/worker.js', `/compat/${named('worker.js').fileName}`]) {
     assert.equal((await get(path)).status, 404, path)
@@ -96,9 +83,9 @@ test('another hash of a known name gives the present content, for no cache; a qu
   assert.equal(headers['cache-control'], FOR_EVER)
   for (const name of ['widget.js', 'worker.js', 'simd.wasm', 'frame.html']) {
     const path = `/widget/${name.replace('.', '.0123456789.')}`
-    const { status, headers, body } = await get(path)
+    const { status, headers, bytes } = await get(path)
     assert.deepEqual([status, headers['cache-control']], [200, 'no-cache'], path)
-    assert.ok(body.equals(content(named(name))), path)
+    assert.ok(bytes.equals(content(named(name))), path)
     assert.equal(headers['access-control-allow-origin'], '*')
   }
 })
@@ -110,9 +97,9 @@ test('an unknown path below /widget gives 404 not-found', async () => {
     '/widget/worker.js.br /widget/manifest.json /widget/..%2fmain.js /widget/constructor',
     '/widget/__proto__ /widget.js/ /Widget.js',
   )) {
-    const { status, body } = await get(path)
+    const { status, json } = await get(path)
     assert.equal(status, 404, path)
-    assert.equal(JSON.parse(body.toString()).code, 'not-found', path)
+    assert.equal(json.code, 'not-found', path)
   }
 })
 
@@ -142,9 +129,9 @@ test('304 to whoever has the file in the coding that they would get', async () =
         assert.equal(answer.headers.vary, 'Accept-Encoding')
         assert.equal(answer.headers['access-control-allow-origin'], '*')
         if (status === 304) {
-          assert.equal(answer.body.length, 0)
-          const { body } = await get(path, { 'Accept-Encoding': coding })
-          assert.equal(answer.headers['content-length'], String(body.length), 'as a 200 would have it')
+          assert.equal(answer.bytes.length, 0)
+          const { bytes } = await get(path, { 'Accept-Encoding': coding })
+          assert.equal(answer.headers['content-length'], String(bytes.length), 'as a 200 would have it')
           assert.equal(answer.headers['content-encoding'], undefined)
         }
       }
@@ -159,7 +146,7 @@ test('HEAD: the same headers, no body', async () => {
   // Answers without a body may end their connection.
   const ofConnection = { date: undefined, connection: undefined }
   assert.deepEqual({ ...head.headers, ...ofConnection }, { ...whole.headers, ...ofConnection })
-  assert.equal(head.body.length, 0)
+  assert.equal(head.bytes.length, 0)
 })
 
 test('other methods: 405 with Allow', async () => {

@@ -9,7 +9,7 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
-import { storeEpochOf, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
+import { claimsAt, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
 import { ALWAYS_EASY, lifetimesOf } from '../harness/service.ts'
@@ -44,7 +44,7 @@ async function start(context: TestContext) {
       reconnects: true,
       lifetimes: lifetimesOf(VISITED_SETTINGS),
       site,
-      storeEpoch: await storeEpochOf(url, site),
+      storeEpoch: (await claimsAt(url, site)).storeEpoch,
       difficulty: BITS,
     })
     await load.connect()

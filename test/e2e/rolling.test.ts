@@ -4,13 +4,13 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
-import type { Solution } from '../../src/protocol/wire.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { FREE } from '../harness/load/traffic.ts'
-import { storeEpochOf, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
+import { claimsAt, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
 import { listeningPids, workerPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -34,8 +34,6 @@ const RATE_MIN = 100
 /** A busy machine is slow; on an idle one a roll takes a second. */
 const ROLL_MS_MAX = 120_000
 
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-
 async function underLoad(context: TestContext, kind: StoreKind, proxyKind: ProxyKind) {
   const service = await TestService.start(kind, {
     ...VISITED_SETTINGS,
@@ -47,7 +45,7 @@ async function underLoad(context: TestContext, kind: StoreKind, proxyKind: Proxy
   const site = await service.createSite({ difficulty: FREE })
   const proxy = await FrontProxy.start(proxyKind, service, '500ms') // a worker is gone when its last connection is
   await service.untilReady(proxy.url)
-  const storeEpoch = await storeEpochOf(proxy.url, site)
+  const { storeEpoch } = await claimsAt(proxy.url, site)
   const load = new VisitorLoad({
     port: proxy.port,
     connections: CONNECTIONS,
@@ -163,45 +161,28 @@ let networks = 0
 /** Each on a shard of its own choice. */
 const freshNetwork = () => `127.200.${networks++}.1`
 
-/** What one host signed before a step, and the other is sent after it. */
-class UnderWay {
-  readonly #issuer: Client
-  readonly #client: Client
-  readonly #site: TestSite
-  readonly #visits: { from: string; solution: Solution; token: string; spent: Solution; redeemed: string }[] =
-    []
-
-  constructor(issuer: Client, client: Client, site: TestSite) {
-    this.#issuer = issuer
-    this.#client = client
-    this.#site = site
+/**
+ * One host signs before a step what the other is sent after it.
+ *
+ * @returns sends it: nothing is refused that was good before, and nothing that was used is good again
+ */
+async function begun(issuer: Client, client: Client, { siteKey, apiKey }: TestSite) {
+  const begin = async () => {
+    const from = freshNetwork()
+    const solution = await issuer.solved(siteKey, { from })
+    const spent = await issuer.solved(siteKey, { from })
+    const token = await issuer.token(siteKey, { from })
+    const redeemed = (await issuer.verify(siteKey, spent, { from })).json.token
+    assert.equal((await issuer.verifyToken(apiKey, { token: redeemed })).status, 200)
+    return { from, solution, token, spent, redeemed }
   }
-
-  async begin(): Promise<void> {
-    const { siteKey, apiKey } = this.#site
-    for (let count = 0; count < 4; count++) {
-      const from = freshNetwork()
-      const [solution, spent] = [
-        await this.#issuer.solved(siteKey, { from }),
-        await this.#issuer.solved(siteKey, { from }),
-      ]
-      const [token, redeemed] = [
-        await this.#issuer.token(siteKey, { from }),
-        (await this.#issuer.verify(siteKey, spent, { from })).json.token,
-      ]
-      assert.equal((await this.#issuer.verifyToken(apiKey, { token: redeemed })).status, 200)
-      this.#visits.push({ from, solution, token, spent, redeemed })
-    }
-  }
-
-  /** Nothing is refused that was good before, and nothing that was used is good again. */
-  async end(): Promise<void> {
-    const { siteKey, apiKey } = this.#site
-    const redeem = async (token: string) => (await this.#client.verifyToken(apiKey, { token })).status
-    for (const { from, solution, token, spent, redeemed } of this.#visits) {
-      const again = await this.#client.verify(siteKey, spent, { from })
+  const visits = [await begin(), await begin(), await begin(), await begin()]
+  return async () => {
+    const redeem = async (token: string) => (await client.verifyToken(apiKey, { token })).status
+    for (const { from, solution, token, spent, redeemed } of visits) {
+      const again = await client.verify(siteKey, spent, { from })
       assert.deepEqual([await redeem(redeemed), await redeem(again.json.token ?? '')], [400, 400])
-      const verified = await this.#client.verify(siteKey, solution, { from })
+      const verified = await client.verify(siteKey, solution, { from })
       assert.equal(verified.json.passed, true, verified.text)
       for (const one of [token, verified.json.token])
         assert.deepEqual([await redeem(one), await redeem(one)], [200, 400])
@@ -249,12 +230,11 @@ test('a secret is replaced step by step on two hosts with a Cluster: nothing und
     writeFileSync(secretsFile, secrets)
     for (const [index, host] of hosts.entries()) {
       const [own, other] = [clients[index]!, clients[1 - index]!]
-      const [before, after] = [new UnderWay(own, other, site), new UnderWay(own, other, site)]
-      await before.begin()
+      const endBefore = await begun(own, other, site)
       await roll(host)
-      await before.end()
-      await after.begin()
-      await after.end()
+      await endBefore()
+      const endAfter = await begun(own, other, site)
+      await endAfter()
     }
     const token = await clients[1]!.token(site.siteKey, { from: freshNetwork() })
     assert.equal(readToken(new Keyring([signer]), token).status, 'genuine')

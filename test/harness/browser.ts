@@ -116,11 +116,6 @@ export class Visit {
     ]
   }
 
-  /** The longest task of the page's main thread so far in milliseconds; 0 if none took 50 ms. */
-  longestTaskMs(): Promise<number> {
-    return this.page.evaluate(() => (globalThis as unknown as ObservedWindow).longTasks.longestMs())
-  }
-
   async close(): Promise<void> {
     await this.page.context().close()
   }
@@ -182,7 +177,6 @@ export async function traceTasks(browser: Browser): Promise<() => Promise<(mark:
 interface ObservedWindow {
   noteViolation(violation: Violation): unknown
   addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void
-  longTasks: { longestMs(): number }
 }
 
 interface ViolationEvent {
@@ -200,17 +194,6 @@ function observe(): void {
   page.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, documentURI }) => {
     page.noteViolation({ directive: effectiveDirective, blocked: blockedURI, document: documentURI })
   })
-  const durationsMs: number[] = []
-  const observer = new PerformanceObserver(list => {
-    durationsMs.push(...list.getEntries().map(({ duration }) => duration))
-  })
-  observer.observe({ type: 'longtask' as 'measure', buffered: true })
-  page.longTasks = {
-    longestMs() {
-      durationsMs.push(...observer.takeRecords().map(({ duration }) => duration))
-      return Math.max(0, ...durationsMs)
-    },
-  }
 }
 
 const AXE = new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)

@@ -9,6 +9,7 @@ export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
+  readonly bytes: Buffer
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
   readonly json: any
 }
@@ -56,10 +57,11 @@ export function call(
       const chunks: Buffer[] = []
       incoming.on('data', chunk => chunks.push(chunk))
       incoming.on('end', () => {
-        const text = Buffer.concat(chunks).toString()
+        const bytes = Buffer.concat(chunks)
+        const text = bytes.toString()
         if (!isForeign) noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
         const { statusCode: status = 0, headers } = incoming
-        const answer = { status, headers, text, json: parse(text) }
+        const answer = { status, headers, text, bytes, json: parse(text) }
         try {
           listener(method, new URL(url).pathname, answer)
           resolve(answer)

@@ -2,27 +2,40 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { isAlive } from './processes.ts'
-
-const LOCK_POLL_MS = 200
 
 export function installNpmPackages(folder: string): void {
-  alone(folder, () => install(folder))
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const installed = join(folder, 'node_modules/.package-lock.json')
+  const isThere = () => {
+    const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
+    return Object.entries(dependencies).every(([name, v]) => packages[`node_modules/${name}`]?.version === v)
+  }
+  // Unlike "npm ci", this leaves alone what another test file has installed meanwhile.
+  if (!isThere()) npm(folder, 'install', '--ignore-scripts', '--no-audit', '--no-fund')
 }
 
 /** Packs the package of a folder, which npm builds first, and unpacks it into another. */
 function unpackNpmPackage(folder: string, target: string): void {
-  alone(folder, () => {
-    const args = ['pack', '--silent', '--pack-destination', target]
-    const { status, stdout, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
-    assert.equal(status, 0, `npm pack in ${folder} failed: ${stderr}`)
-    const archive = join(target, stdout.trim().split('\n').at(-1)!)
-    execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
-    rmSync(archive)
+  const archive = join(
+    target,
+    npm(folder, 'pack', '--silent', '--pack-destination', target).split('\n').at(-1)!,
+  )
+  execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
+  rmSync(archive)
+}
+
+/** Several test files share a folder and run at once; two commands of npm in it remove each other's files. */
+function npm(folder: string, ...args: readonly string[]): string {
+  const lock = join(tmpdir(), `powgate-npm${resolve(folder).replace(/\W+/g, '-')}`)
+  const { status, stdout, stderr } = spawnSync('flock', [lock, 'npm', ...args], {
+    cwd: folder,
+    encoding: 'utf8',
   })
+  assert.equal(status, 0, `npm ${args[0]} in ${folder} failed: ${stderr}`)
+  return stdout.trim()
 }
 
 /** Gives a project a package of this tree, packed, and links to some of what `peers` has. @returns where the package is */
@@ -38,51 +51,6 @@ export function installInto(folder: string, packed: string, peers: string, names
 
 /** Next.js in such a project: its bundler follows links only below this root. */
 export const TURBOPACK = "export default { turbopack: { root: '/' } }"
-
-/** Several test files share a folder and run at once; two commands of npm in it remove each other's files. */
-function alone(folder: string, work: () => void): void {
-  const lock = join(tmpdir(), `powgate-npm${resolve(folder).replace(/\W+/g, '-')}`)
-  while (!isLocked(lock)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
-  try {
-    work()
-  } finally {
-    rmSync(lock)
-  }
-}
-
-/** Takes the lock, if nobody has it who still runs. */
-function isLocked(lock: string): boolean {
-  try {
-    writeFileSync(lock, String(process.pid), { flag: 'wx' })
-    return true
-  } catch {
-    const owner = ownerOf(lock)
-    if (owner > 0 && !isAlive(owner)) rmSync(lock, { force: true })
-    return false
-  }
-}
-
-/** 0 if the lock is free by now, or its owner has not yet written its id. */
-function ownerOf(lock: string): number {
-  try {
-    return Number(readFileSync(lock, 'utf8'))
-  } catch {
-    return 0
-  }
-}
-
-function install(folder: string): void {
-  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const installed = join(folder, 'node_modules/.package-lock.json')
-  const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
-  const isMissing = ([name, version]: [string, unknown]) =>
-    packages[`node_modules/${name}`]?.version !== version
-  if (!Object.entries(dependencies).some(isMissing)) return
-  process.stderr.write(`Installing packages into ${folder} ...\n`)
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
-  const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
-  assert.equal(status, 0, `npm ci in ${folder} failed: ${stderr}`)
-}
 
 const TSC = new URL('../../node_modules/typescript/bin/tsc', import.meta.url).pathname
 

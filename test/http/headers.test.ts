@@ -1,11 +1,10 @@
-/** Parsing of request headers, in one pass and by name; Accept-Encoding, If-None-Match, and Retry-After as tables. */
+/** Parsing of request headers, in one pass and by name; Accept-Encoding and If-None-Match as tables. */
 
 import { App, us_listen_socket_close } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
-import { refusalReply } from '../../src/http/replies.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { freePort } from '../harness/ports.ts'
@@ -53,17 +52,6 @@ test('If-None-Match: an entity tag is found in a list, by weak comparison', () =
     assert.ok(matchesEtag(header, '"a,b"'), header)
   for (const header of ['', '"x"', '"a"', 'a,b', '"a,b', '"A,B"', '"x*"'])
     assert.ok(!matchesEtag(header, '"a,b"'), header)
-})
-
-test('Retry-After is never too short: parts of a second count as a whole one', () => {
-  for (const [ms, seconds] of Object.entries({ 1: 1, 1000: 1, 1001: 2, 60000: 60 })) {
-    const refusal = { reason: 'rate-limited', policy: 'address' } as const
-    const style = { errors: 'plain', policies: { address: 30 } } as const
-    const headers = new Map(refusalReply(style, refusal, undefined, Number(ms)).headers)
-    assert.equal(headers.get('Retry-After'), String(seconds))
-    assert.equal(headers.get('RateLimit'), `"address";r=0;t=${seconds}`)
-    assert.equal(headers.get('RateLimit-Policy'), '"address";q=30;w=60')
-  }
 })
 
 const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type Connection X-Other')

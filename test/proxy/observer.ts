@@ -19,29 +19,15 @@ export function solutionFor(nonce: string): Solution {
   return solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
 }
 
-/** Checks, without a request, whom a challenge was given to. */
-export class NonceObserver {
-  readonly #siteKey: string
-  readonly #storeEpoch: number
-
-  private constructor(siteKey: string, storeEpoch: number) {
-    this.#siteKey = siteKey
-    this.#storeEpoch = storeEpoch
-  }
-
-  /** @param url where the site can be called by clients at any address */
-  static async create(url: string, site: TestSite): Promise<NonceObserver> {
-    const token = await new Client(url).token(site.siteKey, { from: freshAddress() })
-    return new NonceObserver(site.siteKey, claimsOf(token).storeEpoch)
-  }
-
-  isBoundTo(nonce: string, address: string): boolean {
-    const binding = {
-      siteKey: this.#siteKey,
-      storeEpoch: this.#storeEpoch,
-      lifetimes: lifetimesOf(),
-      address: parseAddress(address)!,
-    }
+/**
+ * @param url where the site can be called by clients at any address
+ * @returns tells, without a request, whether a challenge was given to an address
+ */
+export async function nonceObserver(url: string, { siteKey }: TestSite) {
+  const token = await new Client(url).token(siteKey, { from: freshAddress() })
+  const { storeEpoch } = claimsOf(token)
+  return (nonce: string, address: string): boolean => {
+    const binding = { siteKey, storeEpoch, lifetimes: lifetimesOf(), address: parseAddress(address)! }
     const { status } = readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY)
     assert.notEqual(status, 'forged', `${nonce} is not of this site`)
     return status === 'genuine'

@@ -9,7 +9,7 @@ import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
-import { challengeRequest, freshProxy, NonceObserver, PROXIES } from './observer.ts'
+import { challengeRequest, freshProxy, nonceObserver, PROXIES } from './observer.ts'
 
 const ENV = {
   POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
@@ -27,7 +27,7 @@ async function startStage(protocol: 'on' | 'off') {
   const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: protocol })
   const site = await service.createSite({ difficulty: ALWAYS_EASY })
   await service.untilReady(service.url, site)
-  const observer = await NonceObserver.create(service.url, site)
+  const isBoundTo = await nonceObserver(service.url, site)
   return {
     service,
     open: (from: string) => RawConnection.open(service.port, from),
@@ -35,7 +35,7 @@ async function startStage(protocol: 'on' | 'off') {
     /** Whether an answer's challenge is for an address; it must be one. */
     isFor: (answer: RawAnswer | undefined, ip: string): boolean => {
       assert.equal(answer?.status, 200, answer?.body)
-      return observer.isBoundTo(answer!.json.nonce, ip)
+      return isBoundTo(answer!.json.nonce, ip)
     },
   }
 }

@@ -16,7 +16,7 @@ import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { Visitors } from '../harness/visitors.ts'
 import { SECTIONS } from '../release/torture/conformance-rows.ts'
-import { NonceObserver } from './observer.ts'
+import { nonceObserver } from './observer.ts'
 
 const HOSTS = ['127.0.0.5', '127.0.0.6'] as const
 const [BACKENDS, BACKEND] = ['127.77.0.0/16', '127.77.0.1']
@@ -185,10 +185,10 @@ describe('samples of the documentation', () => {
       call(`https://127.0.0.1:${proxy.port}${path}`, { headers, tls: { servername: NAME, ...tls } })
     const { cert, key } = stage.certificates.clientOptions
     try {
-      const observer = await NonceObserver.create(stage.direct, stage.site)
+      const isBoundTo = await nonceObserver(stage.direct, stage.site)
       const { status, json } = await ask({ cert, key })
       assert.equal(status, 200)
-      assert.ok(observer.isBoundTo(json.nonce, visitor))
+      assert.ok(isBoundTo(json.nonce, visitor))
       const { cert: otherCert, key: otherKey } = strangers.clientOptions
       assert.equal((await ask({})).status, 400)
       assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
@@ -204,9 +204,9 @@ describe('samples of the documentation', () => {
 async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void> {
   const client = new Client(proxy.url)
   const visitor = freshAddress()
-  const observer = await NonceObserver.create(proxy.url, site)
+  const isBoundTo = await nonceObserver(proxy.url, site)
   const { json } = await client.challenge(site.siteKey, { from: visitor, headers: FORGED })
-  assert.ok(observer.isBoundTo(json.nonce, visitor))
+  assert.ok(isBoundTo(json.nonce, visitor))
   const token = await client.token(site.siteKey, { from: visitor })
   const body = JSON.stringify({ token, secret: site.apiKey, response: token })
   for (const path of REDEMPTION_PATHS) {

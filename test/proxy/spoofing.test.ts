@@ -12,7 +12,7 @@ import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/pr
 import { RawConnection } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
-import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor } from './observer.ts'
+import { challengeRequest, freshProxy, nonceObserver, PROXIES, solutionFor } from './observer.ts'
 
 /** Header lines by which a client may try to be somebody else, or a proxy may be misread. */
 interface Spoof {
@@ -191,13 +191,13 @@ function through(kind: ProxyKind): void {
   let service: TestService
   let proxy: FrontProxy
   let site: TestSite
-  let observer: NonceObserver
+  let isBoundTo: Awaited<ReturnType<typeof nonceObserver>>
   before(async () => {
     service = await TestService.start('embedded', { ...ENV, ...BEHIND[kind] })
     proxy = await FrontProxy.start(kind, service)
     site = await createSite(service)
     await service.untilReady(proxy.url, site)
-    observer = await NonceObserver.create(proxy.url, site)
+    isBoundTo = await nonceObserver(proxy.url, site)
   })
 
   for (const { about, lines, client } of SPOOFS) {
@@ -207,7 +207,7 @@ function through(kind: ProxyKind): void {
       await connection.send(challengeRequest(site.siteKey, lines))
       const answer = await (client === 'refused' ? connection.answerWithin(REFUSAL_MS) : connection.answer())
       connection.close()
-      if (answer?.status === 200) assert.ok(observer.isBoundTo(answer.json.nonce, from))
+      if (answer?.status === 200) assert.ok(isBoundTo(answer.json.nonce, from))
       else assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
     })
   }

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
-import { readToken } from '../../../src/domain/token.ts'
+import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
 import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from '../service.ts'
 import { ADDRESSES_MAX, visitorAddress } from './addresses.ts'
@@ -64,12 +64,11 @@ export const VISITED_SETTINGS = {
   ...UNLIMITED_REDEMPTIONS,
 } as const
 
-/** The store's epoch, read from a token of one whole flow by the real client. */
-export async function storeEpochOf(url: string, site: TestSite): Promise<number> {
-  const token = await new Client(url).token(site.siteKey)
-  const reading = readToken(new Keyring([TEST_SECRET]), token)
+/** What the tokens of a site contain, read from one whole flow by the real client. */
+export async function claimsAt(url: string, site: TestSite): Promise<TokenClaims> {
+  const reading = readToken(new Keyring([TEST_SECRET]), await new Client(url).token(site.siteKey))
   if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
-  return reading.claims.storeEpoch
+  return reading.claims
 }
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'

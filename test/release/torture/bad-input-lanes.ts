@@ -2,7 +2,7 @@
 
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type BadInput, mustBeAnswered } from './bad-inputs.ts'
+import type { BadInput } from './bad-inputs.ts'
 
 export interface Seen {
   readonly index: number
@@ -23,8 +23,6 @@ interface LaneOptions {
 
 /** Wait for an answer; servers treat many inputs as the beginning of a request and send none. */
 const ANSWER_MS = 200
-/** Wait for an answer that must come, on a busy machine too. Longer than the store's deadline, whose 503 is wrong here too. */
-const CERTAIN_ANSWER_MS = 8000
 /** Wait for a second answer. */
 const MORE_MS = 5
 /** Pause between writes; without one the server probably reads several at once. */
@@ -51,7 +49,6 @@ function send(
   input: BadInput,
 ): Promise<{ received: string; isClosed: boolean } | undefined> {
   const { parts, ending } = input
-  const isCertain = mustBeAnswered(input)
   return new Promise(resolve => {
     let received = ''
     let isConnected = false
@@ -78,7 +75,7 @@ function send(
         if (ending === 'reset') done(false)
         else {
           if (ending === 'finish') socket.end()
-          timer ??= setTimeout(done, isCertain ? CERTAIN_ANSWER_MS : ANSWER_MS, false)
+          timer ??= setTimeout(done, ANSWER_MS, false)
         }
       })
     })

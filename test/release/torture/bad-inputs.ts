@@ -5,8 +5,8 @@
 import { type V2Options, v2Header } from '../../harness/proxy-header.ts'
 import { Random } from '../../harness/random.ts'
 import { words } from '../../harness/values.ts'
-import { anyJson, type Genuine, mutated, nearlyJson, oneOf } from './bad-bodies.ts'
-import { SECTIONS } from './conformance-rows.ts'
+import { type Genuine, mutated, oneOf } from './bad-bodies.ts'
+import { ROWS } from './conformance-rows.ts'
 
 export interface BadInput {
   readonly family: string
@@ -37,10 +37,8 @@ const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> =
   split: [40, (random, genuine) => split(random, anyRequest(random, genuine))],
   'cut off': [20, (random, genuine) => split(random, valid(random, genuine)).slice(0, 1)],
   'byte by byte': [5, (random, genuine) => [...anyRequest(random, genuine)].slice(0, 700)],
-  'http grammar': [200, grammatical],
-  'json to /verify': [125, (random, genuine) => verification(random, genuine, random.chance(0.3))],
-  'json to /verify-token': [125, redemption],
-  'mutated valid': [235, (random, genuine) => mutated(random, valid(random, genuine))],
+  'http grammar': [250, grammatical],
+  'mutated valid': [435, (random, genuine) => mutated(random, valid(random, genuine))],
 }
 
 const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
@@ -48,7 +46,6 @@ const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<s
 /** Share of the clients that wait for an answer. */
 const WAITS = 0.85
 
-const ROWS = SECTIONS.flatMap(({ rows }) => rows)
 const oddRequest = (random: Random) => random.pick(ROWS).bytes
 
 /** A generator for each number, so that one input can be repeated without the others. */
@@ -62,12 +59,6 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
   return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITS) }
 }
 
-/** Whole requests with a body of any kind: they get an answer, whatever the body contains. */
-export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
-  if (ending !== 'wait' || !/^json to /.test(family)) return false
-  return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
-}
-
 /** @param waits the share of clients that wait for an answer */
 function endingOf(random: Random, waits: number): BadInput['ending'] {
   if (random.chance(waits)) return 'wait'
@@ -77,8 +68,6 @@ function endingOf(random: Random, waits: number): BadInput['ending'] {
 function anyRequest(random: Random, genuine: Genuine): string {
   return oneOf(random, [
     () => grammatical(random),
-    () => verification(random, genuine),
-    () => redemption(random, genuine),
     () => mutated(random, valid(random, genuine)),
     () => valid(random, genuine),
   ])
@@ -93,31 +82,13 @@ function split(random: Random, text: string): string[] {
   return [text.slice(0, at), text.slice(at)].filter(part => part !== '')
 }
 
-function verification(random: Random, genuine: Genuine, isAny = false): string {
-  const body = isAny ? anyJson(random) : nearlyJson(random, genuine.solution(random))
-  const siteKey = random.chance(0.95) ? genuine.siteKey : mutated(random, genuine.siteKey)
-  return requestText('POST /verify', [`X-Site-Key: ${siteKey}`, JSON_TYPE], body)
-}
-
-function redemption(random: Random, genuine: Genuine): string {
-  const token = genuine.token()
-  const fields = {
-    token: random.chance(0.6) ? token : mutated(random, token),
-    ...(random.chance(0.3) ? { expectedIp: random.pick(['127.0.0.1', '::1', '01.2.3.4', '', 'x']) } : {}),
-    ...(random.chance(0.3) ? { idempotencyKey: random.hex(random.below(80)) } : {}),
-  }
-  const body = random.chance(0.25) ? anyJson(random) : nearlyJson(random, fields)
-  const key = random.chance(0.9) ? genuine.apiKey : mutated(random, genuine.apiKey)
-  return requestText('POST /verify-token', [`Authorization: Bearer ${key}`, JSON_TYPE], body)
-}
-
 function valid(random: Random, genuine: Genuine): string {
   const key = `X-Site-Key: ${genuine.siteKey}`
   const bearer = `Authorization: Bearer ${genuine.apiKey}`
   const challenge = (...more: readonly string[]) => requestText('GET /challenge', [key, ...more])
   return oneOf(random, [
     () => challenge(),
-    () => requestText('POST /verify', [key, JSON_TYPE], JSON.stringify(genuine.solution(random))),
+    () => requestText('POST /verify', [key, JSON_TYPE], JSON.stringify(genuine.solution())),
     () => requestText('POST /verify-token', [bearer, JSON_TYPE], JSON.stringify({ token: genuine.token() })),
     () =>
       requestText(`OPTIONS /${random.pick(['challenge', 'verify', 'verify-token'])}`, [

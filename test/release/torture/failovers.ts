@@ -56,7 +56,7 @@ async function withHostStopped(
 ): Promise<void> {
   let goOn = () => {}
   const thawed = new Promise<void>(resolve => (goOn = resolve))
-  await Promise.all([whileStopped(load.lastHostPids, () => thawed), frozen(goOn).finally(goOn)])
+  await Promise.all([whileStopped(load.lastHostPids(), () => thawed), frozen(goOn).finally(goOn)])
 }
 
 export async function sentinelFailovers(): Promise<Failovers> {
@@ -117,7 +117,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
       'primary frozen, and a host with it': (load, random) =>
         withHostStopped(load, goOn => frozen(random, goOn)),
       'SENTINEL FAILOVER while a host is stopped': async load => {
-        await whileStopped(load.lastHostPids, askedFor)
+        await whileStopped(load.lastHostPids(), askedFor)
         await sentinels.untilWhole()
       },
     },

@@ -3,10 +3,10 @@
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
-import { mintToken, readToken, type TokenClaims } from '../../../src/domain/token.ts'
-import { Client } from '../../harness/client.ts'
+import { mintToken, type TokenClaims } from '../../../src/domain/token.ts'
+import type { Client } from '../../harness/client.ts'
 import type { Random } from '../../harness/random.ts'
-import { TEST_SECRET, type TestSite } from '../../harness/service.ts'
+import { TEST_SECRET } from '../../harness/service.ts'
 import type { Call, History } from './history.ts'
 import type { Run } from './run.ts'
 
@@ -14,50 +14,28 @@ const VISITOR = '127.0.0.1'
 
 const keyring = new Keyring([TEST_SECRET])
 
-type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimes'>
+/** What tokens of a site contain whose redemption records are kept under one epoch of the store. */
+export type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimes'>
 
-/** Makes tokens as the service does, for a site whose redemption records are kept under one epoch of the store. */
-export class TokenMint {
-  readonly #claims: MintedClaims
-  readonly #random: Random
+/** A challenge of a site that is FREE, issued now as the service does: any counter solves it. */
+export function nonceOf(claims: MintedClaims, random: Random, siteKey: string, from: string): string {
+  const { lifetimes, storeEpoch } = claims
+  const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
+  return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, random.below(2 ** 14))
+}
 
-  private constructor(claims: MintedClaims, random: Random) {
-    this.#claims = claims
-    this.#random = random
-  }
-
-  /** Reads from one whole flow what the other tokens must contain. */
-  static async open(url: string, site: TestSite, random: Random): Promise<TokenMint> {
-    const reading = readToken(keyring, await new Client(url).token(site.siteKey))
-    if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
-    return new TokenMint(reading.claims, random)
-  }
-
-  /** The same mint under another epoch of the store. */
-  under(storeEpoch: number): TokenMint {
-    return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
-  }
-
-  /** A challenge of a site that is FREE, issued now: any counter solves it. */
-  nonce(siteKey: string, from: string): string {
-    const { lifetimes, storeEpoch } = this.#claims
-    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
-    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
-    return mintNonce(keyring, terms, binding, this.#random.below(2 ** 14))
-  }
-
-  mint(): string {
-    const issuedAtMs = Date.now()
-    const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
-    return mintToken(keyring, {
-      ...this.#claims,
-      issuedAtMs,
-      nonce: high.toString(16).padStart(8, '0') + this.#random.hex(24),
-      counter: this.#random.below(2 ** 31),
-      address: parseAddress(VISITOR)!,
-      score: 1,
-    })
-  }
+/** A token as the service makes them. */
+export function tokenOf(claims: MintedClaims, random: Random): string {
+  const issuedAtMs = Date.now()
+  const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
+  return mintToken(keyring, {
+    ...claims,
+    issuedAtMs,
+    nonce: high.toString(16).padStart(8, '0') + random.hex(24),
+    counter: random.below(2 ** 31),
+    address: parseAddress(VISITOR)!,
+    score: 1,
+  })
 }
 
 /** So many addresses of backends, in turn: each has connections of its own, and with these every worker gets some. */

@@ -85,12 +85,6 @@ export class Run {
     return seconds !== undefined && performance.now() - this.#records.startedAtMs > seconds * share * 1000
   }
 
-  /** Acts on all of these: one after the other in a full run; at once in a run with a time limit, which is quicker. */
-  async each<Item>(items: readonly Item[], act: (item: Item) => Promise<void>): Promise<void> {
-    if (!this.isFull) await Promise.all(items.map(act))
-    else for (const item of items) await act(item)
-  }
-
   progress(text: string): void {
     this.#options.onProgress(`${this.#prefix}${text}`)
   }
@@ -145,14 +139,6 @@ export class Run {
   /** Registers a function that runs when the case has ended, however it ends; the last one runs first. */
   defer(ending: () => unknown): void {
     this.#records.endings.push(ending)
-  }
-
-  /** Acts at intervals, until the returned function is called or the case has ended. */
-  every(ms: number, act: () => unknown): () => void {
-    const timer = setInterval(act, ms)
-    const stop = () => clearInterval(timer)
-    this.defer(stop)
-    return stop
   }
 
   async #putAway(): Promise<void> {

@@ -6,7 +6,6 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { eventually } from '../../harness/eventually.ts'
 import type { Random } from '../../harness/random.ts'
@@ -14,80 +13,33 @@ import { RedisServer } from '../../harness/redis.ts'
 import { type Illness, SickProxy } from '../../harness/sick-proxy.ts'
 import type { Run } from './run.ts'
 
-/** A Redis server that a case can break, with a proxy in front. */
-export class Patient {
-  readonly redis: RedisServer
-  readonly proxy: SickProxy
-  readonly random: Random
-  /** One connection that bypasses the proxy, and is there before the server refuses others. */
-  readonly #admin: Redis
-
-  private constructor(redis: RedisServer, proxy: SickProxy, random: Random) {
-    this.redis = redis
-    this.proxy = proxy
-    this.random = random
-    this.#admin = new Redis({ ...redis.clientOptions, retryStrategy: () => null })
-    this.#admin.on('error', () => {})
-  }
-
-  /** It is stopped when the case has ended. */
-  static async start(run: Run): Promise<Patient> {
-    const args = ['--enable-debug-command', 'local', '--enable-protected-configs', 'local']
-    const redis = await RedisServer.start(args)
-    run.defer(() => redis.stop())
-    const proxy = await SickProxy.start(redis.port)
-    run.defer(() => proxy.stop())
-    const patient = new Patient(redis, proxy, run.random.fork())
-    run.defer(() => patient.#admin.disconnect())
-    return patient
-  }
-
-  ask(command: string, ...args: (string | number)[]): Promise<unknown> {
-    return this.#admin.call(command, ...args)
-  }
-
-  async config(name: string, value: string | number): Promise<void> {
-    await this.ask('config', 'set', name, value)
-  }
+/** A Redis server that a case can break, with a proxy in front. Both are stopped when the case has ended. */
+export async function startPatient(run: Run) {
+  const redis = await RedisServer.start(['--enable-protected-configs', 'local'])
+  run.defer(() => redis.stop())
+  const proxy = await SickProxy.start(redis.port)
+  run.defer(() => proxy.stop())
+  // One connection that bypasses the proxy, and is there before the server refuses others.
+  const admin = new Redis({ ...redis.clientOptions, retryStrategy: () => null })
+  admin.on('error', () => {})
+  run.defer(() => admin.disconnect())
+  const ask = (command: string, ...args: (string | number)[]) => admin.call(command, ...args)
+  const config = (name: string, value: string | number) => ask('config', 'set', name, value)
+  return { redis, proxy, random: run.random.fork(), ask, config }
 }
 
-/** When a sickness ended, by `performance.now`. */
-interface Cured {
-  /** The sickness lasted at least until then. */
-  readonly illUntilMs: number
-  /** The server was healthy from then on at the latest. */
-  readonly wellFromMs: number
-}
+export type Patient = Awaited<ReturnType<typeof startPatient>>
 
-/** @returns when the sickness ended; undefined: with the cure */
-type Cure = () => Promise<Cured> | Promise<void>
+/** Cures the sickness. */
+type Cure = () => Promise<unknown>
 
 export interface Sickness {
   readonly name: string
-  readonly strike: (patient: Patient, ms: number) => Promise<Cure>
+  readonly strike: (patient: Patient) => Promise<Cure>
   /** Whether redemptions can succeed all the same. */
   readonly isMild?: true
-  /** Whether the sickness may be over before the cure. */
-  readonly passes?: true
   /** Undefined: 5. */
   readonly seconds?: number
-}
-
-/** A sickness that ends by itself after the given time. */
-function passing(name: string, command: (ms: number) => readonly [string, ...(string | number)[]]): Sickness {
-  const strike: Sickness['strike'] = async (patient, ms) => {
-    const endsMs = performance.now() + ms
-    const answered = patient.ask(...command(ms))
-    await sleep(20)
-    return async () => {
-      await answered
-      await sleep(endsMs - performance.now())
-      await patient.ask('ping')
-      // Redis measures from when it reads the command, in whole milliseconds.
-      return { illUntilMs: endsMs - 5, wellFromMs: performance.now() }
-    }
-  }
-  return { name, strike, passes: true }
 }
 
 /** A sickness of the way to the server. */
@@ -145,7 +97,4 @@ export const SICKNESSES: readonly Sickness[] = [
   onTheWay('connections refused', () => ({ kind: 'refuse' })),
   { name: 'MISCONF (snapshots fail)', strike: failSnapshots },
   { name: 'connections ended, MAXCLIENTS reached', strike: refuseOthers },
-  passing('CLIENT PAUSE ALL', ms => ['client', 'pause', ms, 'all']),
-  passing('CLIENT PAUSE WRITE', ms => ['client', 'pause', ms, 'write']),
-  passing('DEBUG SLEEP', ms => ['debug', 'sleep', ms / 1000]),
 ]

@@ -7,17 +7,19 @@
 
 import { Client, solutionOf } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
+import { claimsAt } from '../../../harness/load/visitors.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
+import type { Random } from '../../../harness/random.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
-import { type BadInput, badInput, badProxyInput, mustBeAnswered, randomOf } from '../bad-inputs.ts'
-import { TokenMint } from '../redemptions.ts'
+import { badInput, badProxyInput, randomOf } from '../bad-inputs.ts'
+import { type MintedClaims, nonceOf, tokenOf } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const INPUTS = 1_200_000
@@ -77,8 +79,8 @@ async function underPart(run: Run, part: Part): Promise<void> {
   await service.untilReady(service.url, site)
   const workers = workerPids(service.pid)
   const honest = await honestVisitors(service, site, part)
-  const judge = new Judge(run)
-  const mint = await TokenMint.open(service.url, site, run.random.fork())
+  const { see, statuses } = judging(run)
+  const claims = await claimsAt(service.url, site)
 
   const total = Math.round(INPUTS / PARTS.length)
   const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
@@ -94,14 +96,13 @@ async function underPart(run: Run, part: Part): Promise<void> {
     if (index % 50_000 === 0) run.progress(`${index} inputs`)
     const random = randomOf(run.seed, numbersFrom + index)
     const from = part.hasProxyHeaders ? proxyAddress(index) : clientAddress(index)
-    return { index: index++, input: make(random, genuineFrom(from, site, mint)), from }
+    return { index: index++, input: make(random, genuineFrom(random, from, site, claims)), from }
   }
-  const seen = (what: Seen) => judge.see(what)
-  const undelivered = await sendAll({ port: service.port, lanes: LANES, next, seen })
+  const undelivered = await sendAll({ port: service.port, lanes: LANES, next, seen: see })
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
-  judge.report()
+  run.figure('answers', JSON.stringify(statuses).replaceAll('"', ''))
   run.figure('inputs that could not be delivered', undelivered)
   const isDelivered = undelivered < UNDELIVERED_MAX * index
   run.check(isDelivered, `${undelivered} of ${index} inputs could not be delivered`)
@@ -122,12 +123,12 @@ async function underPart(run: Run, part: Part): Promise<void> {
 }
 
 /** Solutions and tokens that the service would accept. Any counter solves the challenges. */
-function genuineFrom(from: string, site: TestSite, mint: TokenMint): Genuine {
+function genuineFrom(random: Random, from: string, site: TestSite, claims: MintedClaims): Genuine {
   return {
     ...site,
-    token: () => mint.mint(),
-    solution: random => ({
-      ...solutionOf(mint.nonce(site.siteKey, from), random.below(2 ** 31)),
+    token: () => tokenOf(claims, random),
+    solution: () => ({
+      ...solutionOf(nonceOf(claims, random, site.siteKey, from), random.below(2 ** 31)),
       solveTimeMs: random.below(5000),
     }),
   }
@@ -147,39 +148,25 @@ async function checkCounters(run: Run, adminPort: number): Promise<void> {
   run.check(errors + faults === 0, `the service has counted ${errors} 5xx, ${faults} faults: ${which}`)
 }
 
-/** Finds what is wrong with an answer. */
-class Judge {
-  readonly #run: Run
-  readonly #statuses = new Map<string, number>()
-  #silent = 0
-
-  constructor(run: Run) {
-    this.#run = run
+/** Finds what is wrong with answers. */
+function judging(run: Run) {
+  const statuses: Record<string, number> = {}
+  const count = (what: string) => {
+    statuses[what] = (statuses[what] ?? 0) + 1
   }
-
-  see({ index, input, received, isClosed }: Seen): void {
-    if (received === '') {
-      this.#silent++
-      if (mustBeAnswered(input)) this.#note('no answer', index, input, received)
+  const see = ({ index, input: { family, parts }, received, isClosed }: Seen) => {
+    const note = (what: string) => {
+      const [answer, sent] = [JSON.stringify(received).slice(0, 300), JSON.stringify(parts).slice(0, 3000)]
+      run.check(false, `input ${index} (${family}): ${what}: ${answer} to ${sent}`)
     }
+    if (received === '') return count('none')
     for (const [, status] of received.matchAll(STATUS_LINE)) {
-      this.#statuses.set(status!, (this.#statuses.get(status!) ?? 0) + 1)
-      if (status! >= '500' && !isVersionRefusal(status!, received))
-        this.#note(`an answer with ${status}`, index, input, received)
+      count(status!)
+      if (status! >= '500' && !isVersionRefusal(status!, received)) note(`an answer with ${status}`)
     }
-    if (received !== '' && !received.startsWith('HTTP/1.1 ') && !isClosed)
-      this.#note('an answer that is not HTTP/1.1', index, input, received)
+    if (!received.startsWith('HTTP/1.1 ') && !isClosed) note('an answer that is not HTTP/1.1')
   }
-
-  #note(what: string, index: number, { family, parts }: BadInput, received: string): void {
-    const [answer, input] = [JSON.stringify(received).slice(0, 300), JSON.stringify(parts).slice(0, 3000)]
-    this.#run.check(false, `input ${index} (${family}): ${what}: ${answer} to ${input}`)
-  }
-
-  report(): void {
-    const statuses = [...this.#statuses].sort().map(([status, count]) => `${count} x ${status}`)
-    this.#run.figure('answers', [...statuses, `${this.#silent} x none`].join(', '))
-  }
+  return { see, statuses }
 }
 
 const STATUS_LINE = /HTTP\/1\.1 (\d{3}) /g

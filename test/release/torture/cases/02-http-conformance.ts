@@ -5,15 +5,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../../harness/proxies.ts'
-import { RawConnection } from '../../../harness/raw-http.ts'
+import { type RawAnswer, RawConnection } from '../../../harness/raw-http.ts'
 import {
   ALWAYS_EASY,
   type TestService,
   type TestSite,
   UNLIMITED_CHALLENGES,
 } from '../../../harness/service.ts'
-import { challengeRequest, NonceObserver } from '../../../proxy/observer.ts'
-import { type Fate, type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
+import { challengeRequest, nonceObserver } from '../../../proxy/observer.ts'
+import { type Fate, ROWS, type Row, WAYS, type Way } from '../conformance-rows.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
 const ATTACKER = '127.9.1.1'
@@ -25,13 +25,11 @@ const MORE_PATIENCE_MS = [1500, 5000] as const
 
 const WAITS = /(^|, )waits$/
 
-const ALL: readonly Row[] = SECTIONS.flatMap(({ rows }) => rows)
-
 export const httpConformance: TortureCase = {
   number: 2,
   name: 'http-conformance',
   aim: 'each request is answered as the table says, alone and behind each proxy; no request is answered as another',
-  fullSize: `${ALL.length} requests, each by ${WAYS.length} ways, a victim on the same proxy after each`,
+  fullSize: `${ROWS.length} requests, each by ${WAYS.length} ways, a victim on the same proxy after each`,
   async run(run) {
     const service = await run.service('embedded', {
       ...BEHIND.nginx,
@@ -42,7 +40,7 @@ export const httpConformance: TortureCase = {
     const site = await service.createSite({ difficulty: ALWAYS_EASY })
     await service.untilReady(service.url, site)
     await Promise.all(WAYS.map(way => byWay(run.part(NAMES[way]), way, service, site)))
-    run.size(`${ALL.length} requests each ${Object.values(NAMES).join(', ')}`)
+    run.size(`${ROWS.length} requests each ${Object.values(NAMES).join(', ')}`)
   },
 }
 
@@ -57,18 +55,17 @@ async function byWay(run: Run, way: Way, service: TestService, site: TestSite): 
   const proxy = way === 'nginx' || way === 'haproxy' ? await FrontProxy.start(way, service) : undefined
   run.defer(() => proxy?.stop())
   const port = (proxy ?? service).port
-  const observer = await NonceObserver.create(service.url, site)
+  const isBoundTo = await nonceObserver(service.url, site)
   const isFor = (address: string) => (body: string) => {
     const nonce = /"nonce":"([0-9a-f]{32})"/.exec(body)?.[1]
-    return nonce !== undefined && observer.isBoundTo(nonce, address)
+    return nonce !== undefined && isBoundTo(nonce, address)
   }
   const from = way === 'trusted' ? PROXY_ADDRESS : ATTACKER
   const target: Target = { port, from, marker: challengeRequest(site.siteKey), isMarker: isFor(from) }
-  const victim = new Victim(port, challengeRequest(site.siteKey), isFor(VICTIM))
-  run.defer(() => victim.close())
+  const ask = victimOf(run, port, challengeRequest(site.siteKey), isFor(VICTIM))
   const askVictim = async ({ about }: Row) => {
     if (proxy === undefined) return
-    const wrong = await victim.ask()
+    const wrong = await ask()
     run.check(wrong === '', () => `after ${about} a victim got ${wrong}`)
   }
   const look = async (row: Row) => {
@@ -78,8 +75,8 @@ async function byWay(run: Run, way: Way, service: TestService, site: TestSite): 
     run.check(fate === fates[way], () => `${about}: ${fate}, not ${fates[way]}: ${sent()}`)
   }
   // Through a proxy one after the other, so that the victim's request gets the connection that the attack has just used.
-  if (proxy !== undefined) for (const row of ALL) await look(row)
-  else await Promise.all(ALL.map(look)) // each on a connection of its own
+  if (proxy !== undefined) for (const row of ROWS) await look(row)
+  else await Promise.all(ROWS.map(look)) // each on a connection of its own
 }
 
 /** Repeats the request with a longer wait only if nothing came, because an answer might have come later. */
@@ -102,40 +99,26 @@ async function patientFate(
   return fate
 }
 
-/** Another client of the same proxy. Proxies forward the first request of a connection in another way than later ones. */
-class Victim {
-  readonly #port: number
-  readonly #request: string
-  readonly #isMine: (body: string) => boolean
-  #connection: RawConnection | undefined
-
-  constructor(port: number, request: string, isMine: (body: string) => boolean) {
-    this.#port = port
-    this.#request = request
-    this.#isMine = isMine
-  }
-
-  /** @returns what is wrong; empty if nothing is */
-  async ask(): Promise<string> {
-    const fresh = await RawConnection.open(this.#port, VICTIM)
-    const first = await fresh.request(this.#request)
-    const old = this.#connection
+/**
+ * Another client of the same proxy. Proxies forward the first request of a connection in another way than later ones.
+ *
+ * @returns asks, and says what is wrong; empty if nothing is
+ */
+function victimOf(run: Run, port: number, request: string, isMine: (body: string) => boolean) {
+  let connection: RawConnection | undefined
+  run.defer(() => connection?.close())
+  const isRight = (answer: RawAnswer | undefined) => answer?.status === 200 && isMine(answer.body)
+  return async () => {
+    const old = connection
+    connection = await RawConnection.open(port, VICTIM)
+    const first = await connection.request(request)
     // The proxy may have closed an idle connection in the meantime.
     const isIdle = old !== undefined && !old.isClosed
-    const later = isIdle ? await old.request(this.#request) : undefined
-    const isLaterRight = !isIdle || this.#isRight(later)
+    const later = isIdle ? await old.request(request) : undefined
     old?.close()
-    this.#connection = fresh
-    if (!this.#isRight(first)) return JSON.stringify(first)
-    return isLaterRight ? '' : (JSON.stringify(later) ?? 'no answer on the connection that it had')
-  }
-
-  #isRight(answer: { status: number; body: string } | undefined): boolean {
-    return answer?.status === 200 && this.#isMine(answer.body)
-  }
-
-  close(): void {
-    this.#connection?.close()
+    if (!isRight(first)) return JSON.stringify(first)
+    if (!isIdle || isRight(later)) return ''
+    return JSON.stringify(later) ?? 'no answer on the connection that it had'
   }
 }
 

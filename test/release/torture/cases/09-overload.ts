@@ -9,8 +9,8 @@ import { SETTINGS } from '../../../../src/config/settings.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import {
+  claimsAt,
   refusalsOf,
-  storeEpochOf,
   VISITED_SETTINGS,
   type VisitorsResult,
   type VisitorsSpec,
@@ -93,7 +93,7 @@ async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string
     ...env,
   })
   const site = await service.createSite({ difficulty: FREE })
-  const storeEpoch = await storeEpochOf(service.url, site)
+  const { storeEpoch } = await claimsAt(service.url, site)
   const load = new LoadProcess()
   run.defer(() => load.stop())
   const pids = workerPids(service.pid)
@@ -102,9 +102,10 @@ async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string
     const { ok, status } = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
     if (!ok) unready.push(`status ${status}`)
   }
-  const stopLooking = run.every(100, () => look().catch(error => unready.push(String(error.cause ?? error))))
+  const looking = setInterval(() => look().catch(error => unready.push(String(error.cause ?? error))), 100)
+  run.defer(() => clearInterval(looking))
   const end = async () => {
-    stopLooking()
+    clearInterval(looking)
     run.none('not ready', unready)
     const isSame = pids.join() === workerPids(service.pid).join()
     run.check(isSame, 'a worker was replaced while there was too much to do')

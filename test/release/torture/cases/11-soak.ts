@@ -13,8 +13,8 @@ import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import {
+  claimsAt,
   refusalsOf,
-  storeEpochOf,
   VISITED_SETTINGS,
   type VisitorsResult,
 } from '../../../harness/load/visitors.ts'
@@ -72,7 +72,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   })
   const site = await service.createSite({ difficulty: FREE })
   const baseline = await entriesOf(service)
-  const storeEpoch = await storeEpochOf(service.url, site)
+  const { storeEpoch } = await claimsAt(service.url, site)
   const load = new LoadProcess()
   run.defer(() => load.stop())
   const [pids, lifetimes] = [workerPids(service.pid), lifetimesOf(service.env)]

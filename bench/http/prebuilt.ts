@@ -8,8 +8,8 @@ import {
   type LoadTimes,
   type Measured,
   Times,
-} from './load.ts'
-import { requestAt, type Traffic } from './traffic.ts'
+} from '../../test/harness/load/load.ts'
+import { requestAt, type Traffic } from '../../test/harness/load/traffic.ts'
 
 /** Requests, and which of them is sent next: a load goes on where the last one ended. */
 export interface Requests {

@@ -1,0 +1,50 @@
+/** Options that choose among names. */
+
+import type { Option } from '../../test/harness/command-line.ts'
+
+/** One of the names; the first by default. */
+export function choice<Name extends string>(names: readonly [Name, ...Name[]], about: string): Option<Name> {
+  const list = names.join(', ')
+  const accepts = (given: string) => names.some(name => name === given)
+  return {
+    about: `${about}: ${list}; default ${names[0]}.`,
+    value: { placeholder: 'NAME', expects: `one of ${list}`, accepts },
+    read: (input, flag) => names.find(name => name === input.text(flag)) ?? names[0],
+  }
+}
+
+/** Some of the names, in their order; all of them by default. */
+export function choices<Name extends string>(names: readonly Name[], about: string): Option<readonly Name[]> {
+  const list = names.join(', ')
+  const accepts = (given: string) => names.some(name => name === given)
+  return {
+    about: `${about}: ${list}; default all.`,
+    value: { placeholder: 'NAME', expects: `one of ${list}`, accepts, repeats: true },
+    read: (input, flag) => {
+      const given = input.texts(flag)
+      return names.filter(name => given === undefined || given.includes(name))
+    },
+  }
+}
+
+/** Those of some things whose names hold one of the given texts, in any case; all of them by default. */
+export function filter<Item>(
+  items: readonly Item[],
+  nameOf: (item: Item) => string,
+  about: string,
+): Option<readonly Item[]> {
+  const matches = (item: Item, given: string) => nameOf(item).toLowerCase().includes(given.toLowerCase())
+  return {
+    about,
+    value: {
+      placeholder: 'TEXT',
+      expects: `a part of one of: ${items.map(nameOf).join('; ')}`,
+      accepts: (given: string) => items.some(item => matches(item, given)),
+      repeats: true,
+    },
+    read: (input, flag) => {
+      const given = input.texts(flag)
+      return items.filter(item => given === undefined || given.some(one => matches(item, one)))
+    },
+  }
+}
