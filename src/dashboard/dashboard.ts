@@ -26,7 +26,7 @@ export function startDashboard(
   // Unix time may be set, as by NTP after boot: measured by it, the history's steps would have a wrong length and age.
   const nowMs = () => Math.round(performance.now())
   const aheadMs = () => Date.now() - nowMs()
-  const history = new History(nowMs(), siteKey => siteNames.get(siteKey), totals.viewedSites, aheadMs)
+  const history = new History(nowMs(), siteKey => siteNames.get(siteKey), aheadMs)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(nowMs(), { values: totals.values(), sites: totals.sites() })

@@ -6,7 +6,7 @@ import type { StoreCause } from '../words/reasons.ts'
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
 
-/** Stands for a site key where the sites beyond the first STEP_SITES_MAX (steps.ts) are added up, which bounds the memory. */
+/** Stands for a site key where the sites beyond SITES_MAX (metrics/table.ts) are added up, which bounds the memory. */
 export const OTHER_SITES = 'other'
 
 /** Counts how often something happened: in each step of time, and in total. Lists start with the most frequent. */

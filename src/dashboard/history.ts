@@ -8,7 +8,7 @@ import type { Snapshot } from '../metrics/stats.ts'
 import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
-import { OTHER_SITES, type Range, type ServiceState, sum } from './data.ts'
+import { type Range, type ServiceState, sum } from './data.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 
 /** Time between calls of `add`. */
@@ -17,8 +17,6 @@ export const ADD_MS = 10_000
 const STEPS_MAX = { '30m': 180, '24h': 720 }
 const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
-/** Viewers can add so many sites to those with numbers of their own (STEP_SITES_MAX). */
-const VIEWED_SITES_MAX = 50
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 
@@ -32,7 +30,6 @@ export type DashboardData = ReturnType<History['view']> & {
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
-  readonly #viewedSites: Set<string>
   readonly #aheadMs: () => number
   readonly #startedAtMs: number
   #lastMs: number
@@ -41,18 +38,10 @@ export class History {
   /**
    * @param startedAtMs before anything was counted, by a clock that nobody sets, like the times of `add`
    * @param siteName undefined if not known yet
-   * @param viewedSites the sites that viewers chose last, kept by this class; metrics/totals.ts counts them apart
    * @param aheadMs how far Unix time is ahead of that clock
    */
-  constructor(
-    startedAtMs: number,
-    siteName: (siteKey: string) => string | undefined,
-    viewedSites: Set<string> = new Set(),
-    aheadMs = () => 0,
-  ) {
-    const stepsOf = (range: Range) =>
-      new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, viewedSites)
-    this.#viewedSites = viewedSites
+  constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined, aheadMs = () => 0) {
+    const stepsOf = (range: Range) => new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs)
     this.#ranges = { '30m': stepsOf('30m'), '24h': stepsOf('24h') }
     this.#siteName = siteName
     this.#aheadMs = aheadMs
@@ -76,8 +65,6 @@ export class History {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
     const aheadMs = this.#aheadMs()
-    const isChosen = site !== null && site !== OTHER_SITES
-    if (isChosen) this.#noteViewed(site)
     const all = ofRange.columns(null)
     const sites = ofRange.siteKeys
       .flatMap(siteKey => ofRange.columns(siteKey).tallies('requests', () => siteKey))
@@ -88,7 +75,6 @@ export class History {
       startedAtMs: this.#startedAtMs + aheadMs,
       site,
       siteName: site === null ? null : (this.#siteName(site) ?? site),
-      isApart: !isChosen || ofRange.isApart(site),
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
@@ -103,13 +89,6 @@ export class History {
       store: storeOf(steps, all),
       workers: workersOf(steps, all),
     }
-  }
-
-  #noteViewed(siteKey: string): void {
-    this.#viewedSites.delete(siteKey)
-    this.#viewedSites.add(siteKey)
-    const [oldest] = this.#viewedSites
-    if (this.#viewedSites.size > VIEWED_SITES_MAX) this.#viewedSites.delete(oldest!)
   }
 
   /** Counts the chosen site's requests; faults and times are those of all sites. */

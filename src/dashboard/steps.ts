@@ -21,15 +21,11 @@ export type Increases = ReadonlyMap<string, number>
 /** A counter's ring, by its flat name. */
 type Rings = Map<string, Uint32Array>
 
-/** Sites with rings of their own; all others share those of OTHER_SITES. */
-export const STEP_SITES_MAX = 200
-
 export class Steps {
   readonly #stepsMax: number
   readonly #addsPerStep: number
   readonly #all: Rings = new Map()
   readonly #sites = new Map<string, Rings>()
-  readonly #viewedSites: ReadonlySet<string>
   readonly #steps: Step[] = []
   #stepsBegun = 0
   #adds = 0
@@ -38,12 +34,10 @@ export class Steps {
   /**
    * @param stepsMax a new step replaces the oldest one
    * @param addsPerStep so many calls of `add` make one step
-   * @param viewedSites these have rings of their own beyond STEP_SITES_MAX
    */
-  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, viewedSites: ReadonlySet<string>) {
+  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number) {
     this.#stepsMax = stepsMax
     this.#addsPerStep = addsPerStep
-    this.#viewedSites = viewedSites
     this.#lastMs = startedAtMs
   }
 
@@ -59,11 +53,6 @@ export class Steps {
     const first = this.#stepsBegun - count
     const ringIndexes = Array.from({ length: count }, (_, step) => (first + step) % this.#stepsMax)
     return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
-  }
-
-  /** False while the site has no rings of its own and there are OTHER_SITES, among which it may be counted. */
-  isApart(siteKey: string): boolean {
-    return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
 
   get siteKeys(): readonly string[] {
@@ -96,8 +85,7 @@ export class Steps {
 
   /** @param siteKey empty for the sites that the workers have added up (SITES_MAX in metrics/table.ts) */
   #ringsOf(siteKey: string): Rings {
-    const mayOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#viewedSites.has(siteKey))
-    const name = this.#sites.has(siteKey) || mayOwn ? siteKey : OTHER_SITES
+    const name = siteKey === '' ? OTHER_SITES : siteKey
     const rings: Rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)
     return rings

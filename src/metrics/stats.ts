@@ -33,10 +33,8 @@ export class Stats {
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
-  /** The first SITES_MAX sites that are met, and viewed ones up to twice as many. `#otherSites` are all others. */
+  /** The first SITES_MAX sites that are met. `#otherSites` are all others. */
   readonly #sites = new Map<string, SiteCounts>()
-  /** The sites that viewers of the dashboard chose last: the primary process' `Totals.viewedSites`. */
-  viewedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
@@ -160,9 +158,7 @@ export class Stats {
   #countsOf(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    // Sites keep their counts when viewers choose others, so viewed ones have a bound, too.
-    const sitesMax = this.viewedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
-    if (this.#sites.size >= sitesMax) return this.#otherSites
+    if (this.#sites.size >= SITES_MAX) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)
     return counts

@@ -35,12 +35,8 @@ export class Totals {
   /** The last snapshots of ended workers. `#retired` is their sum. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** Sites that someone chose on the dashboard. They have counts of their own even beyond SITES_MAX, here and in workers. */
-  readonly viewedSites = new Set<string>()
-  /** Sites with counts of their own. */
+  /** Sites with counts of their own, the first SITES_MAX that come. They stay, because no counter may shrink. */
   readonly #siteKeys = new Set<string>()
-  /** What workers had counted for these sites before they got counts of their own. It stays under '', because no counter may shrink. */
-  readonly #countsBefore: Record<string, Values> = {}
   readonly #readGauges: () => Values
 
   constructor(readGauges: () => Values = () => ({})) {
@@ -54,10 +50,8 @@ export class Totals {
    */
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
-    for (const siteKey in snapshot.sites) {
-      const isOwn = this.#siteKeys.size < SITES_MAX || this.viewedSites.has(siteKey)
-      if (siteKey !== '' && isOwn) this.#giveOwnCounts(siteKey)
-    }
+    for (const siteKey in snapshot.sites)
+      if (siteKey !== '' && this.#siteKeys.size < SITES_MAX) this.#siteKeys.add(siteKey)
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })
   }
@@ -81,10 +75,6 @@ export class Totals {
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
-    for (const [siteKey, before] of Object.entries(this.#countsBefore)) {
-      addCounts((sites[siteKey] ??= {}), before, -1)
-      addCounts((sites[''] ??= {}), before)
-    }
     return sites
   }
 
@@ -107,15 +97,6 @@ export class Totals {
 
   #snapshots(): Snapshot[] {
     return [this.#retired, ...[...this.#living.values()].map(({ snapshot }) => snapshot)]
-  }
-
-  #giveOwnCounts(siteKey: string): void {
-    if (this.#siteKeys.has(siteKey)) return
-    this.#siteKeys.add(siteKey)
-    for (const { snapshot } of this.#living.values()) {
-      const counted = snapshot.sites[siteKey]
-      if (counted !== undefined) addCounts((this.#countsBefore[siteKey] ??= {}), counted)
-    }
   }
 
   #retire(worker: Worker, snapshot: Snapshot): void {

@@ -89,8 +89,7 @@ export class Primary {
   /** Resolves when all workers have sent counters, or after 500 ms. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
-    const sites = [...this.#totals.viewedSites]
-    await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
+    await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
   }
 
   /** Gives records that the store has lost to present and later workers, which serve them from memory. */

@@ -21,8 +21,8 @@ export type WorkerMessage =
 export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOptions, 'index' | 'settings'>)
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  /** Asks for `stats`. `sites`: those that have counters of their own. */
-  | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
+  /** Asks for `stats`. */
+  | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
 interface WorkerOptions {
@@ -125,8 +125,8 @@ export class WorkerHandle {
   }
 
   /** @param ask greater than before */
-  async askStats(ask: number, sites: readonly string[], ms: number): Promise<void> {
-    if (this.isListening && this.#send({ type: 'ask-stats', ask, sites }))
+  async askStats(ask: number, ms: number): Promise<void> {
+    if (this.isListening && this.#send({ type: 'ask-stats', ask }))
       await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)
   }
 

@@ -42,7 +42,6 @@ export async function runWorker(): Promise<void> {
           server?.remember(message.lost)
           break
         case 'ask-stats':
-          if (server !== undefined) server.stats.viewedSites = new Set(message.sites)
           void sendStats(message.ask)
           break
         case 'drain':

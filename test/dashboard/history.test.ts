@@ -5,7 +5,6 @@ import { describe, test } from 'node:test'
 import { quantile } from '../../src/dashboard/columns.ts'
 import { OTHER_SITES, sum } from '../../src/dashboard/data.ts'
 import { ADD_MS, History } from '../../src/dashboard/history.ts'
-import { STEP_SITES_MAX } from '../../src/dashboard/steps.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { siteKeyOf } from './sample-day.ts'
@@ -95,7 +94,6 @@ describe('steps', () => {
     const history = new History(
       START_MS,
       () => undefined,
-      new Set(),
       () => aheadMs,
     )
     for (const add of [1, 2, 3]) history.add(timeOf(add), challenges(add))
@@ -111,44 +109,21 @@ describe('steps', () => {
 })
 
 describe('sites', () => {
-  test('sites beyond the first are summed up, with those that the workers have summed up already', () => {
+  test('each has numbers of its own; those that the workers have summed up are the other sites', () => {
     const history = startHistory()
-    const count = STEP_SITES_MAX + 20
-    const busy = Array.from({ length: count }, (_, index) => [
-      siteKeyOf(index),
-      challenges(100 + index).values,
-    ])
-    history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': challenges(1_000_000).values }))
-    const { sites } = history.view('30m', null)
-    assert.equal(sites.length, STEP_SITES_MAX + 1)
-    const rest = sum(Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index))
-    assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
+    const sites = { [siteKeyOf(0)]: challenges(100).values, '': challenges(1_000_000).values }
+    history.add(timeOf(1), counted({}, sites))
+    assert.equal(history.view('30m', null).sites.length, 2)
+    assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000])
     assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [100])
-    // Asked for, a site that is among the others is told to be so, and is counted apart from then on.
-    assert.equal(history.view('30m', siteKeyOf(0)).isApart, true)
-    const late = siteKeyOf(count - 1)
-    const asked = history.view('30m', late)
-    assert.deepEqual([asked.isApart, asked.traffic.challenges], [false, [0]])
-    const more = { ...Object.fromEntries(busy), [late]: challenges(100 + count - 1 + 5).values }
-    history.add(timeOf(2), counted({}, { ...more, '': challenges(1_000_000).values }))
-    const then = history.view('30m', late)
-    assert.deepEqual([then.isApart, then.traffic.challenges], [true, [0, 5]])
   })
 
-  test('a site without requests for half an hour makes room for another', () => {
+  test('a site without requests in the range is forgotten', () => {
     const history = startHistory()
-    const first = Object.fromEntries(
-      Array.from({ length: STEP_SITES_MAX }, (_, index) => [siteKeyOf(index), challenges(1).values]),
-    )
-    for (let add = 1; add <= 181; add++) history.add(timeOf(add), counted({}, first))
-    history.add(timeOf(182), counted({}, { ...first, site_new: challenges(7).values }))
-    const { sites, traffic } = history.view('30m', 'site_new')
-    assert.deepEqual(sites, [{ siteKey: 'site_new', name: 'site_new', requests: 7 }])
-    assert.equal(traffic.challenges.at(-1), 7)
-    assert.equal(
-      history.view('24h', null).sites.filter(({ siteKey }) => siteKey !== OTHER_SITES).length,
-      STEP_SITES_MAX,
-    )
+    for (let add = 1; add <= 181; add++)
+      history.add(timeOf(add), counted({}, { site_a: challenges(1).values }))
+    assert.deepEqual(history.view('30m', null).sites, [])
+    assert.equal(history.view('24h', null).sites.length, 1)
   })
 })
 

@@ -93,7 +93,7 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   assert.deepEqual(totals.values(), { ...counted, storeUp, inFlight, workers: 0 })
 })
 
-test(`at most ${SITES_MAX} sites are counted apart, the first that come; the others are added up under '', until someone chooses them`, () => {
+test(`at most ${SITES_MAX} sites are counted apart, the first that come; the others are added up under ''`, () => {
   const totals = new Totals()
   const siteAt = (index: number) => [`site ${index}`, { challenges: 1 }] as const
   const sitesFrom = (start: number, count: number) =>
@@ -107,19 +107,6 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that come; the oth
     assert.equal(sites[`site ${SITES_MAX - 2}`]!.challenges, 2)
     assert.equal(sites[`site ${SITES_MAX - 1}`]!.challenges, 1)
     assert.equal(sites['']!.challenges, 498 + 7)
-  }
-  totals.viewedSites.add('site asked')
-  totals.take(worker('3'), snapshot({}, { ...sitesFrom(SITES_MAX, 1), 'site asked': { challenges: 2 } }), 3)
-  const { 'site asked': asked, '': others } = totals.sites()
-  assert.deepEqual([asked!.challenges, others!.challenges], [2, 498 + 7 + 1])
-  // What was counted under '' stays there.
-  totals.viewedSites.add(`site ${SITES_MAX}`)
-  const more = { ...sitesFrom(SITES_MAX + 1, 1), [`site ${SITES_MAX}`]: { challenges: 4 } }
-  totals.take(worker('3'), snapshot({}, { ...more, 'site asked': { challenges: 2 } }), 3)
-  for (const end of [() => {}, () => totals.gone(worker('3'))]) {
-    end()
-    const { [`site ${SITES_MAX}`]: apart, '': rest } = totals.sites()
-    assert.deepEqual([apart!.challenges, rest!.challenges], [3, 498 + 7 + 1 + 1])
   }
 })
 

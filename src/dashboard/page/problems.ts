@@ -110,10 +110,8 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
 }
 
 function reportHistory(data: DashboardData, { bad, warn }: Report): void {
-  const { site, isUnknown, isApart, lastMinute, workers, store, times } = data
+  const { site, isUnknown, lastMinute, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
-  else if (!isApart)
-    warn('So far this site was counted among Other sites. From now on it has numbers of its own.')
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     bad(`${count} ran into a fault within the last minute: see the log.`)
