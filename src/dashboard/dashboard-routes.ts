@@ -3,8 +3,9 @@
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { type AdminRoute, sendJson } from '../admin/admin-server.ts'
-import { OTHER_SITES, RANGES, type ServiceState } from './data.ts'
+import { OTHER_SITES, RANGES } from './data.ts'
 import type { DashboardData, History } from './history.ts'
+import type { ServiceState } from './service-state.ts'
 import type { SiteNames } from './site-names.ts'
 
 const CONTENT_SECURITY_POLICY = [

@@ -8,7 +8,8 @@ import type { Snapshot } from '../metrics/stats.ts'
 import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
-import { type Range, type ServiceState, sum } from './data.ts'
+import { type Range, sum } from './data.ts'
+import type { ServiceState } from './service-state.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 
 /** Time between calls of `add`. */

@@ -2,8 +2,8 @@
 
 import { startAdminServer } from '../../src/admin/admin-server.ts'
 import { dashboardRoutes } from '../../src/dashboard/dashboard-routes.ts'
-import type { ServiceState } from '../../src/dashboard/data.ts'
 import type { History } from '../../src/dashboard/history.ts'
+import type { ServiceState } from '../../src/dashboard/service-state.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { freePort } from '../harness/ports.ts'

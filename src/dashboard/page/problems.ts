@@ -2,8 +2,9 @@
 
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
-import { type ServiceState, sum } from '../data.ts'
+import { sum } from '../data.ts'
 import type { DashboardData } from '../history.ts'
+import type { ServiceState } from '../service-state.ts'
 import { clockSeconds, duration, exact, milliseconds } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
