@@ -85,7 +85,7 @@ test('a Cluster that lost a primary says so; one without replicas too', async ()
 })
 
 test('a server that lets nobody ask: that is the advice, and no error', async () => {
-  const refuse = () => Promise.reject(new Error('NOPERM'))
+  const refuse = () => Promise.reject(Object.assign(new Error('NOPERM'), { name: 'ReplyError' }))
   const [line, ...more] = await adviceOn(refuse, 'cluster')
   assert.match(line!, /^Redis does not say whether it may evict keys /)
   assert.deepEqual(more, [])

@@ -190,11 +190,12 @@ export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await askOrNothing(ask, 'info', section))
 }
 
-/** Returns undefined if the server refuses. */
+/** Returns undefined if the server refuses. No answer is not taken for a refusal, or zeros would stand for what is not known. */
 async function askOrNothing(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
   try {
     return await ask(name, ...args)
-  } catch {
+  } catch (error) {
+    if ((error as Error).name !== 'ReplyError') throw error
     return undefined
   }
 }
