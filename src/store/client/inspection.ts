@@ -86,7 +86,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     kind === 'cluster' ? fieldsOf(await askOrNothing(ask, 'cluster', 'info')) : {},
   ])
   const lines = [
-    evictionAdvice(memory),
+    ...evictionAdvice(memory),
     memoryLimitAdvice(memory),
     ...persistenceAdvice(persistence),
     replicaAdvice(replication, kind),
@@ -104,11 +104,15 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-export function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
+export function evictionAdvice({ maxmemory_policy: policy }: Fields): string[] {
   if (policy === undefined)
-    return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
-  if (policy === 'noeviction') return undefined
-  return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
+    return [
+      'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',
+    ]
+  if (policy === 'noeviction') return []
+  return [
+    `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`,
+  ]
 }
 
 function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {
@@ -135,9 +139,7 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string | unde
   if (role !== 'master') return `this Redis is a replica (role ${role}): REDIS_URL must name the primary`
   const replicas = Number(fields.connected_slaves ?? 0)
   if (replicas === 0)
-    return kind === 'standalone'
-      ? undefined
-      : 'the primary that answered has no replica: nothing can take its place'
+    return kind === 'standalone' ? undefined : 'a primary has no replica: nothing can take its place'
   // INFO counts good replicas only if min-replicas-to-write is set.
   const needsReplica = fields.min_slaves_good_slaves !== undefined
   if (replicas > 1 && !needsReplica)
