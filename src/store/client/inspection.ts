@@ -6,11 +6,9 @@ import { storeErrorText } from '../../words/system-error.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
-import { troubleOf } from './trouble.ts'
+import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** Errors of a script whose user may not run one of its commands. */
-const NOT_ALLOWED = /can't run this command|no permissions to run/
 const POLL_MS = 20
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
