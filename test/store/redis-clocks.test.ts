@@ -182,11 +182,13 @@ test('how far the clock of this host is off, from 10 s to a day, either way; tol
   const aheadBy = async (seconds: number) => {
     const clock = t.mock.method(Date, 'now', () => now() + seconds * 1000)
     await watch.check()
+    await store.dropAudit(60_000)
     clock.mock.restore()
     const { clockAheadSeconds = 0 } = watch.last ?? {}
     assert.ok(Math.abs(clockAheadSeconds - seconds) < 0.25, `${clockAheadSeconds} instead of ${seconds}`)
     return clockAheadSeconds
   }
+  for (const id of ['1-1', '*']) await server.ask('xadd', 'test:{sites}:audit', id, 'entry', '{}')
   await aheadBy(0.5)
   const [slightly, aheadSeconds] = [await aheadBy(3), await aheadBy(10)]
   await aheadBy(-3600)
@@ -203,4 +205,5 @@ test('how far the clock of this host is off, from 10 s to a day, either way; tol
   ])
   const right = await aheadBy(0)
   assert.deepEqual(told, [['info', { aheadSeconds: right }]], 'and that it is right again')
+  assert.equal((await store.sites.readAudit({ limit: 9 })).length, 1, 'only the old entry is dropped')
 })

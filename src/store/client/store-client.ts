@@ -111,6 +111,12 @@ export class StoreClient {
     return versionOf(this.#connection.ask)
   }
 
+  /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
+  async dropAudit(ageMs: number): Promise<void> {
+    const { clockAheadSeconds } = await this.status()
+    await this.sites.dropAudit(Date.now() - Math.max(0, clockAheadSeconds * 1000) - ageMs)
+  }
+
   async close(): Promise<void> {
     this.health.stop()
     for (const shard of this.#shards) shard.stop()
