@@ -94,8 +94,7 @@ export async function startServer(
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
   startBackground(directory, service, watch, background.signal) // this loads the directory
-  if (workerIndex === 0)
-    void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)
+  if (workerIndex === 0) void repeat(() => store.dropAudit(config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)

@@ -69,12 +69,15 @@ test('replicas: named where REDIS_URL points at one, where a primary would go on
   await Promise.all([other.stop(), replica.stop(), primary.stop()])
 })
 
-test('a Cluster that lost a primary says so; one without replicas too', async () => {
+test('a Cluster that lost a primary says so; one without replicas too, or of which one node evicts', async () => {
   const cluster = await RedisCluster.start({ nodeTimeoutMs: 1000 })
   const store = await openStore(cluster.url)
   assert.match((await store.advice()).join('\n'), /has no replica: nothing can take its place/)
-  // What a node calls primaries is not asked: on a busy machine it takes others for lost at times.
   const [witness, victim] = cluster.servers
+  await witness!.ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
+  const named = new RegExp(`^127.0.0.1:${witness!.port}: Redis may evict `)
+  for (let start = 0; start < 5; start++) assert.match((await store.evictionWarning()) ?? '', named)
+  // What a node calls primaries is not asked: on a busy machine it takes others for lost at times.
   await victim!.kill()
   await untilTold(witness!, 'cluster info', 'cluster_state:fail')
   const lines = await adviceOn((name, ...args) => witness!.ask(name, ...args), 'cluster')
@@ -85,7 +88,7 @@ test('a Cluster that lost a primary says so; one without replicas too', async ()
 })
 
 test('a server that lets nobody ask: that is the advice, and no error', async () => {
-  const refuse = () => Promise.reject(new Error('NOPERM'))
+  const refuse = () => Promise.reject(Object.assign(new Error('NOPERM'), { name: 'ReplyError' }))
   const [line, ...more] = await adviceOn(refuse, 'cluster')
   assert.match(line!, /^Redis does not say whether it may evict keys /)
   assert.deepEqual(more, [])

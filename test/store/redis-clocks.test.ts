@@ -175,26 +175,35 @@ test('a process vouches for a time that it has measured, from when it asked, and
 })
 
 test('how far the clock of this host is off, from 10 s to a day, either way; told at 1 s and at 5 s', async t => {
-  const { store } = await startRedis(t)
+  const { server, store } = await startRedis(t, { deadlineMs: 1000 })
   const told: [level: string, about: object][] = []
   const watch = new StoreWatch(store, (level, about) => told.push([level, about]))
   const { now } = Date
   const aheadBy = async (seconds: number) => {
     const clock = t.mock.method(Date, 'now', () => now() + seconds * 1000)
     await watch.check()
+    await store.dropAudit(60_000)
     clock.mock.restore()
     const { clockAheadSeconds = 0 } = watch.last ?? {}
     assert.ok(Math.abs(clockAheadSeconds - seconds) < 0.25, `${clockAheadSeconds} instead of ${seconds}`)
     return clockAheadSeconds
   }
+  for (const id of ['1-1', '*']) await server.ask('xadd', 'test:{sites}:audit', id, 'entry', '{}')
   await aheadBy(0.5)
   const [slightly, aheadSeconds] = [await aheadBy(3), await aheadBy(10)]
   await aheadBy(-3600)
   await aheadBy(86_400)
+  const { last } = watch
+  server.freeze()
+  await assert.rejects(watch.check(), /no answer/, 'which is no answer that they agree')
+  server.thaw()
+  assert.equal(watch.last, last)
+  await eventually(60_000, 'it answers again', () => store.isReady())
   assert.deepEqual(told.splice(0), [
     ['warn', { aheadSeconds: slightly }],
     ['warn', { aheadSeconds }],
   ])
   const right = await aheadBy(0)
   assert.deepEqual(told, [['info', { aheadSeconds: right }]], 'and that it is right again')
+  assert.equal((await store.sites.readAudit({ limit: 9 })).length, 1, 'only the old entry is dropped')
 })

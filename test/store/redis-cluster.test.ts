@@ -43,15 +43,20 @@ async function make(engine: Engine): Promise<TestStore> {
 
 for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
 
-test('redis cluster: addresses spread over all primaries', async t => {
-  const { cluster, store } = await startCluster(t)
-  await Promise.all(Array.from({ length: 600 }, () => challengeOn(store, { addressKey: freshKey() })))
+test('redis cluster: addresses spread over all primaries; who does not know the number of shards finds them too', async t => {
+  const { cluster, store } = await startCluster(t, { clusterShards: 2 * SHARDS })
+  const addressKeys = Array.from({ length: 600 }, freshKey)
+  await Promise.all(addressKeys.map(addressKey => challengeOn(store, { addressKey })))
   for (const { port } of cluster.servers) {
     const admin = new Redis(port)
     const keys = await admin.keys('test:*:l:*')
     assert.ok(keys.length > 100 && keys.length < 350, String(keys.length))
     await admin.quit()
   }
+  await store.sites.noteHost('host', null, 2 * SHARDS)
+  const command = await openRedis(cluster.url, { clusterShards: SHARDS })
+  t.after(() => command.close())
+  assert.equal(await command.sites.forget(addressKeys), addressKeys.length)
 })
 
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)

@@ -1,6 +1,7 @@
 /** Redis users with minimal permissions, passwords and TLS: on one server, behind Sentinels, and on a Cluster. */
 
 import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { StoreClient } from '../../src/store/client/store-client.ts'
@@ -9,6 +10,7 @@ import type { StoreListener } from '../../src/store/store.ts'
 import { OperatorError } from '../../src/words/errors.ts'
 import { storeErrorText } from '../../src/words/system-error.ts'
 import { eventually } from '../harness/eventually.ts'
+import { listenAnywhere } from '../harness/ports.ts'
 import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
@@ -243,6 +245,8 @@ test('a Cluster over TLS, a restricted user: every call goes through, on nodes t
   t.after(() => cluster.stop())
   await makeUser(cluster.servers)
   const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
+  const REDIS_URL = (await cluster.primaryOf(0)).url // the keys of a single server are elsewhere
+  await openingError({ REDIS_URL, ...settings }, /^REDIS_URL: .*: it is a node of a Cluster, so write redis/)
   await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
     await exercise(store)
     const [first, second] = await cluster.primaries()
@@ -270,6 +274,10 @@ test('the cause of an outage, by what ioredis and Redis say', () => {
   const rows: [cause: string, why: string][] = [
     ['auth', 'WRONGPASS invalid username-password pair or user is disabled.'],
     ['auth', 'NOAUTH Authentication required.'],
+    [
+      'auth',
+      "ERR The user executing the script can't run this command or subcommand script: 5f, on @user_script:9.",
+    ],
     ['name', 'getaddrinfo ENOTFOUND redis.internal'],
     ['refused', 'connect ECONNREFUSED 127.0.0.1:6379'],
     ['timeout', 'no answer within 150 ms'],
@@ -291,8 +299,19 @@ test('the cause of an outage, by what ioredis and Redis say', () => {
       'sentinel a:1: there is no connection',
     ],
     ['WRONGPASS invalid username', 'WRONGPASS invalid username'],
+    ['Unknown RESP type 72 "H". Please report this.', "it does not speak Redis' protocol"],
   ] as const)
     assert.equal(storeErrorText(why), words)
+})
+
+test('a server that answers every command alike is told from one that does not answer', async t => {
+  const answer = '$11\r\nloading:0\r\n\r\n'
+  const server = createServer(socket =>
+    socket.on('data', data => socket.write(answer.repeat(String(data).split(/\*\d+\r\n/).length - 1))),
+  )
+  const port = await listenAnywhere(server)
+  t.after(() => server.close())
+  await openingError({ REDIS_URL: `redis://127.0.0.1:${port}` }, /: a reply of unexpected length$/)
 })
 
 test('a Redis that loads its file is told from one that does not answer', async () => {

@@ -279,7 +279,7 @@ function noteErrors(client: Redis | Cluster) {
   return { note, last: (node = '') => last.get(node) }
 }
 
-function nameOf({ options }: Redis): string {
+export function nameOf({ options }: Redis): string {
   return `${options.host}:${options.port}`
 }
 

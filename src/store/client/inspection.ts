@@ -7,11 +7,9 @@ import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener, StoreStatus } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
-import { troubleOf } from './trouble.ts'
+import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** Errors of a script whose user may not run one of its commands. */
-const NOT_ALLOWED = /can't run this command|no permissions to run/
 const POLL_MS = 20
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
@@ -87,7 +85,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     kind === 'cluster' ? fieldsOf(await askOrNothing(ask, 'cluster', 'info')) : {},
   ])
   const lines = [
-    evictionAdvice(memory),
+    ...evictionAdvice(memory),
     memoryLimitAdvice(memory),
     ...persistenceAdvice(persistence),
     replicaAdvice(replication, kind),
@@ -105,11 +103,15 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-export function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
+export function evictionAdvice({ maxmemory_policy: policy }: Fields): string[] {
   if (policy === undefined)
-    return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
-  if (policy === 'noeviction') return undefined
-  return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
+    return [
+      'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',
+    ]
+  if (policy === 'noeviction') return []
+  return [
+    `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`,
+  ]
 }
 
 function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {
@@ -136,9 +138,7 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string | unde
   if (role !== 'master') return `this Redis is a replica (role ${role}): REDIS_URL must name the primary`
   const replicas = Number(fields.connected_slaves ?? 0)
   if (replicas === 0)
-    return kind === 'standalone'
-      ? undefined
-      : 'the primary that answered has no replica: nothing can take its place'
+    return kind === 'standalone' ? undefined : 'a primary has no replica: nothing can take its place'
   // INFO counts good replicas only if min-replicas-to-write is set.
   const needsReplica = fields.min_slaves_good_slaves !== undefined
   if (replicas > 1 && !needsReplica)
@@ -191,11 +191,12 @@ export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await askOrNothing(ask, 'info', section))
 }
 
-/** Returns undefined if the server refuses. */
+/** Returns undefined if the server refuses. No answer is not taken for a refusal, or zeros would stand for what is not known. */
 async function askOrNothing(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
   try {
     return await ask(name, ...args)
-  } catch {
+  } catch (error) {
+    if ((error as Error).name !== 'ReplyError') throw error
     return undefined
   }
 }

@@ -304,6 +304,7 @@ export class Shard {
         const isLate = performance.now() - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
+        else this.cause = 'a reply of unexpected length'
       },
       error => {
         const message = messageOf(error)

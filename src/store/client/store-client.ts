@@ -8,7 +8,7 @@ import { socketSites } from '../embedded/socket-sites.ts'
 import { RedisRecords } from '../redis/records.ts'
 import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
-import { askAt, type Connection, connect, shardTags } from './connection.ts'
+import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, evictionAdvice, infoOf, statusOf, untilUsable, versionOf } from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
@@ -81,15 +81,40 @@ export class StoreClient {
   }
 
   async evictionWarning(): Promise<string | undefined> {
-    return evictionAdvice(await infoOf(this.#connection.ask, 'memory'))
+    return (await this.#advice(async ask => evictionAdvice(await infoOf(ask, 'memory'))))[0]
   }
 
   advice(): Promise<string[]> {
-    return adviceOn(this.#connection.ask, this.#options.target.kind)
+    return this.#advice(ask => adviceOn(ask, this.#options.target.kind))
+  }
+
+  /** Names the servers that a line is about, unless it is about all. */
+  async #advice(adviseOn: (ask: Ask) => Promise<string[]>): Promise<string[]> {
+    const servers = this.#servers()
+    const serversOf = new Map<string, string[]>()
+    for (const server of servers)
+      for (const line of await adviseOn(askAt(server, this.#options.deadlineMs)))
+        serversOf.set(line, [...(serversOf.get(line) ?? []), nameOf(server)])
+    return [...serversOf].map(([line, names]) =>
+      names.length === servers.length ? line : `${names.join(', ')}: ${line}`,
+    )
+  }
+
+  /** Throws if one is not connected. */
+  #servers(): Server[] {
+    const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
+    if (servers.has(undefined)) throw new Error(this.health.cause())
+    return [...servers] as Server[]
   }
 
   version(): Promise<string | undefined> {
     return versionOf(this.#connection.ask)
+  }
+
+  /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
+  async dropAudit(ageMs: number): Promise<void> {
+    const { clockAheadSeconds } = await this.status()
+    await this.sites.dropAudit(Date.now() - Math.max(0, clockAheadSeconds * 1000) - ageMs)
   }
 
   async close(): Promise<void> {
@@ -111,11 +136,8 @@ export class StoreClient {
 
   /** Sums up all servers: the largest clock difference, a policy that evicts, all evicted keys. Rejects if one does not answer. */
   async status(): Promise<StoreStatus> {
-    const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
-    servers.delete(undefined)
-    if (servers.size === 0) throw new Error(this.health.cause())
     const { deadlineMs } = this.#options
-    const statuses = await Promise.all([...servers].map(server => statusOf(askAt(server!, deadlineMs))))
+    const statuses = await Promise.all(this.#servers().map(server => statusOf(askAt(server, deadlineMs))))
     const offsets = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
       clockAheadSeconds: offsets.sort((one, other) => Math.abs(other) - Math.abs(one))[0]!,

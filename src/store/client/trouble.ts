@@ -5,8 +5,11 @@ import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreTrouble } from '../store.ts'
 
+/** Errors of a script whose user may not run one of its commands. */
+export const NOT_ALLOWED = /can't run this command|no permissions to run/
+
 /** These end the waiting for a store: it has answered, and would say the same again. */
-const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
+const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`, 'i')
 
 /** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
@@ -14,7 +17,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/NOAUTH/, ({ from }) => [from.password]],
   [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
   [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
-  [/NOPERM/, ({ from }) => [from.user]],
+  [REFUSALS, ({ from }) => [from.user]],
   [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
   [/certificate required|alert (bad cert|unknown ca|handshake)/, () => ['POWGATE_REDIS_TLS_CERT']],
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
@@ -36,8 +39,10 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
   const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
   const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
-  const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
-  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
+  const isOfCluster = target.kind !== 'cluster' && why.startsWith('MOVED ')
+  const words = isOfCluster ? 'it is a node of a Cluster, so write redis+cluster://' : storeErrorText(why)
+  const line = `${names}: cannot use ${describeTarget(target)}: ${words}`
+  return { cause: causeOf(why), line, isLasting: isOfCluster || REFUSALS.test(why) }
 }
 
 export function causeOf(why: string): StoreCause {

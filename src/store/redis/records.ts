@@ -39,14 +39,14 @@ type StreamEntry = readonly [id: string, fields: readonly string[]]
 export class RedisRecords extends Members implements SiteStore {
   readonly #connection: Connection
   readonly #prefix: string
-  readonly #tags: readonly string[]
+  readonly #shards: number
 
-  /** @param shards their number, which only a Cluster uses */
+  /** @param shards their number if none is in Redis; only a Cluster uses it */
   constructor(connection: Connection, prefix: string, shards: number) {
     super()
     this.#connection = connection
     this.#prefix = prefix
-    this.#tags = shardTags(connection, shards)
+    this.#shards = shards
   }
 
   async commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -85,8 +85,9 @@ export class RedisRecords extends Members implements SiteStore {
 
   async forget(addressKeys: readonly string[]): Promise<number> {
     let removed = 0
+    const tags = await this.#tags()
     for (const [index, names] of (await this.namesOf(addressKeys)).entries()) {
-      const tag = this.#tags[shardIndex(addressKeys[index]!, this.#tags.length)]
+      const tag = tags[shardIndex(addressKeys[index]!, tags.length)]
       const keys = names.map(name => `${this.#prefix}:{${tag}}:${name}`)
       for (let start = 0; start < keys.length; start += LIST_CHUNK)
         removed += Number(await this.#connection.ask('del', ...keys.slice(start, start + LIST_CHUNK)))
@@ -136,7 +137,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {
-    const keys = this.#tags.map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
+    const keys = (await this.#tags()).map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
     const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
     // Stored meters have a time, so the one given here is not used.
     const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, 0) : []))
@@ -163,6 +164,12 @@ export class RedisRecords extends Members implements SiteStore {
       reply[2 * index]!,
       Number(reply[2 * index + 1]),
     ])
+  }
+
+  /** Commands may not know the number that the hosts agreed on. */
+  async #tags(): Promise<readonly string[]> {
+    const shards = await this.#connection.ask('get', this.#key('shards'))
+    return shardTags(this.#connection, Number(shards ?? this.#shards))
   }
 
   #key(name: string): string {
