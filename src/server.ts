@@ -28,6 +28,7 @@ import type { StoreClient } from './store/client/store-client.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
+import { StoreSetupError } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
@@ -98,6 +99,9 @@ export async function startServer(
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
+  // If it listened, a worker of another version than the store process would refuse its share of the visitors.
+  const trouble = store.trouble()
+  if (config.redis === undefined && trouble?.isLasting) throw new StoreSetupError(trouble.line)
   startBackground(directory, service, watch, background.signal) // this loads the directory
   if (workerIndex === 0)
     void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)

@@ -5,6 +5,8 @@ import { TLSSocket } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import { StoreSetupError } from '../store.ts'
+import { LAYOUT } from '../wire.ts'
+import { OTHER_LAYOUT } from './trouble.ts'
 
 export { Cluster, Command, Redis }
 
@@ -17,6 +19,7 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
   [Command, 'getSlot'],
   [Cluster, 'getInfoFromNode'],
   [StandaloneConnector, 'connect'],
+  [StandaloneConnector, 'check'],
   [SentinelConnector, 'connect'],
 ]
 for (const [of, name] of METHODS) {
@@ -96,6 +99,13 @@ const HANDSHAKE_MS = 250
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
     return explainTlsMismatch(await super.connect(...args))
+  }
+
+  /** Gets the answer to INFO before the connection is ready. Workers and the store process may be replaced by another version. */
+  override check(info: { readonly powgate_layout?: string } | null) {
+    if ((info?.powgate_layout ?? String(LAYOUT)) === String(LAYOUT)) return true
+    this.stream.destroy(new Error(OTHER_LAYOUT))
+    return false
   }
 } as ConnectorConstructor
 

@@ -7,6 +7,8 @@ import type { StoreTrouble } from '../store.ts'
 
 /** These end the waiting for a store: it has answered, and would say the same again. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
+export const OTHER_LAYOUT =
+  'its process is of another version: restart the service, this change cannot be rolled out'
 
 /** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
@@ -37,7 +39,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
   const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
   const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
-  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
+  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) || why === OTHER_LAYOUT }
 }
 
 export function causeOf(why: string): StoreCause {
