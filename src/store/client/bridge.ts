@@ -54,11 +54,11 @@ export class BridgedRequests extends ShardedRequests {
     this.#options = options
   }
 
-  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. The address's shard may be away: `#isLongAway` asks. */
-  override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+  /** The address's shard may be away: `#isLongAway` asks. */
+  override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
-    if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
-    return super.nonceEpoch(addressKey, siteKey)
+    const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)
+    return serves ? super.nonceEpoch(addressKey, siteKey) : undefined
   }
 
   override admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
