@@ -21,6 +21,7 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
   [StandaloneConnector, 'connect'],
   [StandaloneConnector, 'check'],
   [SentinelConnector, 'connect'],
+  [SentinelConnector, 'connectToSentinel'],
 ]
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
@@ -114,6 +115,25 @@ export const QuietSentinelConnector = class extends SentinelConnector {
     return explainTlsMismatch(await super.connect(...args))
   }
 } as ConnectorConstructor
+
+interface SentinelInside {
+  readonly options: { readonly name: string }
+  connectToSentinel(...args: unknown[]): Redis
+}
+
+const sentinels = SentinelConnector.prototype as unknown as SentinelInside
+const { connectToSentinel } = sentinels
+/**
+ * Makes the clients that hear of failovers. ioredis prints the errors of a dead Sentinel, because nothing listens for them, and takes
+ * the failover of any primary for that of its own.
+ */
+sentinels.connectToSentinel = function (...args) {
+  const client = connectToSentinel.apply(this, args)
+  const emit = client.emit.bind(client)
+  client.emit = (event: string | symbol, ...about: unknown[]) =>
+    (event !== 'message' || String(about[1]).startsWith(`${this.options.name} `)) && emit(event, ...about)
+  return client.on('error', () => {})
+}
 
 /** Tells in the connection's error if only one side speaks TLS. */
 function explainTlsMismatch<Stream extends Socket>(stream: Stream): Stream {
