@@ -30,6 +30,7 @@ import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
+import { OperatorError } from './words/errors.ts'
 
 /** Workers ask for changed sites this often: a change must reach all of them within 2 s. */
 const SITES_MS = 500
@@ -93,6 +94,9 @@ export async function startServer(
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
+  // If it listened, a worker of another version than the store process would refuse its share of the visitors.
+  const trouble = store.trouble()
+  if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
   startBackground(directory, service, watch, background.signal) // this loads the directory
   if (workerIndex === 0) void repeat(() => store.dropAudit(config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)

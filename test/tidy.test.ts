@@ -59,7 +59,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'version.ts': '',
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',
-  'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts',
+  'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts words',
   process:
     'config demo domain endpoints log metrics protocol server-build.ts server.ts store version.ts words',
   'main.ts': 'config process start.ts',

@@ -57,7 +57,8 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
   if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.siteLimits)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
   const { addressKey, site } = visit
-  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey)
+  const mayFailOpen = site.record.failOpen?.challenge ?? service.settings.failOpen.challenge
+  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey, mayFailOpen)
   if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued

@@ -39,6 +39,8 @@ export interface ServiceSettings {
   readonly bodyBytesMax: number
   /** IPv6 addresses that share this prefix count as one visitor. */
   readonly ipv6PrefixBits: number
+  /** A site's own setting goes before. */
+  readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
 }
 
 /** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */

@@ -170,7 +170,8 @@ function attemptWithTags(service: Service, visit: AllowedVisit, solution: Soluti
   // The nonce is bound to both shards, and spent on the address's; the token will be redeemed on the site's.
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
-  const jointEpoch = store.nonceEpoch(addressKey, siteKey)
+  const mayFailOpen = site.record.failOpen?.verify ?? settings.failOpen.verify
+  const jointEpoch = store.nonceEpoch(addressKey, siteKey, mayFailOpen)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }

@@ -161,8 +161,10 @@ export interface RequestStore {
   /**
    * The epoch that challenges are bound to, of address and site. The site's counts too, because a solution must not yield a
    * second token once the first one's redemption record may be lost.
+   *
+   * @returns undefined while the site's memory is away, unless the endpoint may fail open, and that was long ago
    */
-  nonceEpoch(addressKey: string, siteKey: string): number | undefined
+  nonceEpoch(addressKey: string, siteKey: string, mayFailOpen: boolean): number | undefined
   /** What nonceEpoch gives for addresses of each shard; empty if there is one, which is that of every address. */
   nonceEpochs(siteKey: string): readonly number[]
   /** What nonceEpoch gave before the present epochs, as far as this worker knew them. */

@@ -188,7 +188,8 @@ export class Subject {
       const store = createStore(config, { deadlineMs: 5000 })
       try {
         await store.open()
-        return store.requests.nonceEpoch(tags.keyOf(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
+        const addressKey = tags.keyOf(parseAddress(from)!, config.ipv6PrefixBits)
+        return store.requests.nonceEpoch(addressKey, siteKey, false)!
       } finally {
         await store.close()
       }

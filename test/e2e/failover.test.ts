@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, solutionOf, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { answerOrWait, freshAddress } from '../harness/http.ts'
+import { RedisServer } from '../harness/redis.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { DEADLINE_AS_SHIPPED, EASY, TestService } from '../harness/service.ts'
 
@@ -32,6 +33,18 @@ const env = {
 const hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
 const site = await hosts[0]!.createSite({ difficulty: EASY })
 for (const host of hosts) await visit(host, host, 0) // so that each host knows the site
+
+test('a failover of another primary that the Sentinels watch interrupts nobody', async () => {
+  const other = await RedisServer.start(['--repl-diskless-sync-delay', '0'])
+  const replica = await RedisServer.start(['--replicaof', '127.0.0.1', String(other.port)])
+  await sentinels.ask('monitor', 'other', '127.0.0.1', String(other.port), '1')
+  const asked = () => sentinels.ask('failover', 'other').catch(() => undefined)
+  await eventually(PATIENCE_MS, 'the replica is known', asked)
+  const primary = async () => String(await sentinels.ask('get-master-addr-by-name', 'other'))
+  await eventually(PATIENCE_MS, 'it is over', async () => (await primary()).endsWith(`,${replica.port}`))
+  await sleep(MOVED_MS) // then the Sentinels have told of it
+  for (const { output } of hosts) assert.doesNotMatch(output, /the store does not answer/)
+})
 
 test('a failover that is asked for: both hosts follow, and a token of before is told as forgotten', async () => {
   const clients = hosts.map(host => new Client(host.url))

@@ -239,6 +239,13 @@ test('new code on disk is what new workers run; if it is broken, the old workers
   assert.equal(await message(), 'Nothing of the new version is here.')
   writeFileSync(file, code)
 
+  const wire = join(build, 'dist/store/wire.js')
+  const layout = readFileSync(wire, 'utf8')
+  writeFileSync(wire, layout.replace('LAYOUT = 1', 'LAYOUT = 2'))
+  const refused = await reload(service, 'the rolling restart ends here')
+  assert.match(refused, /"problem":"[^"]+ of another version: restart/)
+  writeFileSync(wire, layout)
+
   await faults(service, build)
   await service.stop()
 })

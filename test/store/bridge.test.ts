@@ -3,15 +3,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
+import { liveHeapBytes } from '../harness/measure.ts'
 import { challengeOn, startRedis } from './harness.ts'
 
 test('a flood of addresses from one network closes the door to itself, not to newcomers, and is told once', async t => {
-  let told = 0
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  let [told, nowMs] = [0, 1000]
   const bridge = {
     workers: 2,
     failOpen: { challenge: true, verify: true },
     failOpenAfterMs: 0,
-    monotonicMs: () => 1000,
+    monotonicMs: () => nowMs,
     onCrowded: () => told++,
   }
   const { store, server } = await startRedis(t, { deadlineMs: 200, bridge })
@@ -30,6 +32,10 @@ test('a flood of addresses from one network closes the door to itself, not to ne
     assert.equal((await challengeOn(store, { addressKey })).status, 'admitted')
   }
   assert.equal(told, 1)
+  const bytes = liveHeapBytes()
+  nowMs += 60_000
+  t.mock.timers.tick(60_000)
+  assert.ok(bytes - liveHeapBytes() > 10 * 2 ** 20, 'what has expired is forgotten')
 })
 
 test('what waits for Redis as it goes away is refused: only after failOpenAfterMs does a worker decide alone', async t => {

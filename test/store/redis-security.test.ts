@@ -230,8 +230,11 @@ describe('Sentinels over TLS, passwords for both', () => {
   after(() => sentinels.stop())
   const settings = () => ({ REDIS_URL: sentinels.url, ...mutual.settings, ...CREDENTIALS })
 
-  test('every call goes through', async () => {
-    await withStore({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'sentinels too' }, exercise)
+  test('every call goes through, and nothing is printed of a dead Sentinel', async t => {
+    const printed = t.mock.method(console, 'error')
+    const REDIS_URL = sentinels.url.replace('/main', ',127.0.0.1:1/main')
+    await withStore({ ...settings(), REDIS_URL, POWGATE_SENTINEL_PASSWORD: 'sentinels too' }, exercise)
+    assert.deepEqual(printed.mock.calls, [])
   })
 
   test('a wrong password of the Sentinels is named', async () => {

@@ -29,6 +29,8 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 /** `onCrowded` is called again after this time in which all addresses fitted. */
 const CROWDED_AGAIN_MS = 600_000
+/** What has expired is removed this often: after an outage it would stay until the worker ends. */
+const FORGET_MS = 60_000
 
 export interface BridgeOptions {
   readonly workers: number
@@ -52,13 +54,14 @@ export class BridgedRequests extends ShardedRequests {
   constructor(shards: readonly Shard[], now: () => number, options: BridgeOptions) {
     super(shards, now)
     this.#options = options
+    setInterval(() => this.#forgetExpired(), FORGET_MS).unref()
   }
 
-  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. The address's shard may be away: `#isLongAway` asks. */
-  override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+  /** The address's shard may be away: `#isLongAway` asks. */
+  override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
-    if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
-    return super.nonceEpoch(addressKey, siteKey)
+    const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)
+    return serves ? super.nonceEpoch(addressKey, siteKey) : undefined
   }
 
   override admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
@@ -130,6 +133,11 @@ export class BridgedRequests extends ShardedRequests {
     return { ...decision, siteLimit: limits.siteLimit }
   }
 
+  #forgetExpired(): void {
+    for (const logs of [this.#logs, this.#networkLogs]) logs.removeExpired(this.#options.monotonicMs())
+    this.#usedNonces.removeExpired(Date.now())
+  }
+
   #noteCrowded(now: number): void {
     if (now >= this.#crowdedUntil) this.#options.onCrowded?.()
     this.#crowdedUntil = now + CROWDED_AGAIN_MS
@@ -154,7 +162,7 @@ class ExpiringMap<Value> {
   /** Removes expired entries if it is full. @returns true if the key fits, or is there already */
   makesRoom(key: string, now: number): boolean {
     if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
-    this.#removeExpired(now)
+    this.removeExpired(now)
     return this.#entries.size < this.#sizeMax
   }
 
@@ -169,7 +177,7 @@ class ExpiringMap<Value> {
   }
 
   /** Scans everything, since entries expire in any order. */
-  #removeExpired(now: number): void {
+  removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now
     for (const [key, entry] of this.#entries) {

@@ -5,7 +5,6 @@ import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { OperatorError } from '../../words/errors.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener, StoreStatus } from '../store.ts'
-import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
@@ -61,13 +60,8 @@ async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
     })
 }
 
-/** Checks the version of Redis, or the layout of the store process, which tells it in its answer to INFO. */
 async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
-  const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
-  if (layout !== undefined && layout !== String(LAYOUT))
-    throw new OperatorError(
-      'POWGATE_DATA_DIR: the store process is of another version: restart the service, this change cannot be rolled out',
-    )
+  const { redis_version: text = '' } = await infoOf(ask, 'server')
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]

@@ -5,6 +5,8 @@ import { TLSSocket } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import { OperatorError } from '../../words/errors.ts'
+import { LAYOUT } from '../wire.ts'
+import { OTHER_LAYOUT } from './trouble.ts'
 
 export { Cluster, Command, Redis }
 
@@ -17,7 +19,9 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
   [Command, 'getSlot'],
   [Cluster, 'getInfoFromNode'],
   [StandaloneConnector, 'connect'],
+  [StandaloneConnector, 'check'],
   [SentinelConnector, 'connect'],
+  [SentinelConnector, 'connectToSentinel'],
 ]
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
@@ -97,6 +101,13 @@ export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
     return explainTlsMismatch(await super.connect(...args))
   }
+
+  /** Gets the answer to INFO before the connection is ready. Workers and the store process may be replaced by another version. */
+  override check(info: { readonly powgate_layout?: string } | null) {
+    if ((info?.powgate_layout ?? String(LAYOUT)) === String(LAYOUT)) return true
+    this.stream.destroy(new Error(OTHER_LAYOUT))
+    return false
+  }
 } as ConnectorConstructor
 
 export const QuietSentinelConnector = class extends SentinelConnector {
@@ -104,6 +115,25 @@ export const QuietSentinelConnector = class extends SentinelConnector {
     return explainTlsMismatch(await super.connect(...args))
   }
 } as ConnectorConstructor
+
+interface SentinelInside {
+  readonly options: { readonly name: string }
+  connectToSentinel(...args: unknown[]): Redis
+}
+
+const sentinels = SentinelConnector.prototype as unknown as SentinelInside
+const { connectToSentinel } = sentinels
+/**
+ * Makes the clients that hear of failovers. ioredis prints the errors of a dead Sentinel, because nothing listens for them, and takes
+ * the failover of any primary for that of its own.
+ */
+sentinels.connectToSentinel = function (...args) {
+  const client = connectToSentinel.apply(this, args)
+  const emit = client.emit.bind(client)
+  client.emit = (event: string | symbol, ...about: unknown[]) =>
+    (event !== 'message' || String(about[1]).startsWith(`${this.options.name} `)) && emit(event, ...about)
+  return client.on('error', () => {})
+}
 
 /** Tells in the connection's error if only one side speaks TLS. */
 function explainTlsMismatch<Stream extends Socket>(stream: Stream): Stream {

@@ -10,6 +10,8 @@ export const NOT_ALLOWED = /can't run this command|no permissions to run/
 
 /** These end the waiting for a store: it has answered, and would say the same again. */
 const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`, 'i')
+export const OTHER_LAYOUT =
+  'its process is of another version: restart the service, this change cannot be rolled out'
 
 /** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
@@ -42,7 +44,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const isOfCluster = target.kind !== 'cluster' && why.startsWith('MOVED ')
   const words = isOfCluster ? 'it is a node of a Cluster, so write redis+cluster://' : storeErrorText(why)
   const line = `${names}: cannot use ${describeTarget(target)}: ${words}`
-  return { cause: causeOf(why), line, isLasting: isOfCluster || REFUSALS.test(why) }
+  return { cause: causeOf(why), line, isLasting: isOfCluster || REFUSALS.test(why) || why === OTHER_LAYOUT }
 }
 
 export function causeOf(why: string): StoreCause {
