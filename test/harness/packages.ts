@@ -2,40 +2,29 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 
 export function installNpmPackages(folder: string): void {
-  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const installed = join(folder, 'node_modules/.package-lock.json')
-  const isThere = () => {
-    const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
-    return Object.entries(dependencies).every(([name, v]) => packages[`node_modules/${name}`]?.version === v)
-  }
-  // Unlike "npm ci", this leaves alone what another test file has installed meanwhile.
-  if (!isThere()) npm(folder, 'install', '--ignore-scripts', '--no-audit', '--no-fund')
+  alone(folder, 'npm ls >/dev/null 2>&1 || npm ci --ignore-scripts --no-audit --no-fund')
 }
 
 /** Packs the package of a folder, which npm builds first, and unpacks it into another. */
 function unpackNpmPackage(folder: string, target: string): void {
-  const archive = join(
-    target,
-    npm(folder, 'pack', '--silent', '--pack-destination', target).split('\n').at(-1)!,
-  )
+  const archive = join(target, alone(folder, 'npm pack --silent --pack-destination "$0"', target))
   execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
   rmSync(archive)
 }
 
-/** Several test files share a folder and run at once; two commands of npm in it remove each other's files. */
-function npm(folder: string, ...args: readonly string[]): string {
-  const lock = join(tmpdir(), `powgate-npm${resolve(folder).replace(/\W+/g, '-')}`)
-  const { status, stdout, stderr } = spawnSync('flock', [lock, 'npm', ...args], {
-    cwd: folder,
-    encoding: 'utf8',
-  })
-  assert.equal(status, 0, `npm ${args[0]} in ${folder} failed: ${stderr}`)
-  return stdout.trim()
+/**
+ * Several test files share a folder and run at once; two commands of npm in it remove each other's files.
+ *
+ * @returns the last line of output
+ */
+function alone(folder: string, script: string, ...args: readonly string[]): string {
+  const flock = spawnSync('flock', ['.', 'sh', '-c', script, ...args], { cwd: folder, encoding: 'utf8' })
+  assert.equal(flock.status, 0, `in ${folder}: ${script} failed: ${flock.stderr}`)
+  return flock.stdout.trim().split('\n').at(-1)!
 }
 
 /** Gives a project a package of this tree, packed, and links to some of what `peers` has. @returns where the package is */
