@@ -12,10 +12,6 @@ declare module 'altcha-lib/algorithms/sha' {
   export const deriveKey: unknown
 }
 
-declare module 'altcha-lib/algorithms/pbkdf2' {
-  export const deriveKey: unknown
-}
-
 declare module '@cap.js/wasm/browser/cap_wasm.js' {
   export function initSync(options: { module: ArrayBuffer }): unknown
   /** The first counter, from 0 on, for which the hash of salt ++ counter starts with a hexadecimal target. */

@@ -8,8 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { failureOf } from '../http/figures.ts'
-import { type Requests, type RunResult, runLoad } from '../http/prebuilt.ts'
+import { type Requests, type RunResult, runLoad, SEED_MS_MAX } from '../http/prebuilt.ts'
 
 export interface StartOrder {
   readonly type: 'start'
@@ -25,12 +24,9 @@ export type Order = StartOrder | { readonly type: 'load'; readonly ms: number }
 type ServerModule = Pick<typeof import('../http/server.ts'), 'startService'>
 type TrafficModule = Pick<typeof import('../../test/harness/load/traffic.ts'), 'buildTraffic'>
 
-const CONNECTIONS = 64
 /** Requests are built for this rate; where they run out, what was measured until then counts. */
 const REQUESTS_PER_SECOND_MAX = 60_000
 const REQUESTS_MAX = 600_000
-/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
-const SEED_MS_MAX = 30_000
 
 const root = process.argv[2]!
 let running: Awaited<ReturnType<ServerModule['startService']>> | undefined
@@ -46,7 +42,8 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
   const { startService } = await load<ServerModule>('bench/http/server.ts')
   const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
   endpoint = asked
-  running = await startService(store, true)
+  // Revisions before December 2026 ask here whether requests come through a proxy: to them {} is yes.
+  running = await startService(store, {})
   const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
   const count = Math.min(REQUESTS_MAX, wanted)
   const requestsTo = (asked: Endpoint) => {
@@ -59,18 +56,12 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
 }
 
 /** Sends the next requests, for so long. */
-async function take(measureMs: number, to = endpoint, sent = requests): Promise<RunResult> {
+function take(measureMs: number, to = endpoint, sent = requests): Promise<RunResult> {
   const { port, ownPids, redisPids } = running!
-  const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs, pids: [...ownPids, ...redisPids] }
-  const spec = { port, connections: CONNECTIONS, ...times, recycles: false, marker: MARKERS[to] }
-  const result = await runLoad(spec, sent)
-  const failure = failureOf(result)
-  if (failure !== undefined) throw new Error(failure)
-  return result
+  return runLoad({ port, pids: [...ownPids, ...redisPids], marker: MARKERS[to], measureMs }, sent)
 }
 
-const act = (order: Order) => (order.type === 'start' ? start(order) : take(order.ms))
-
-carryOut(act, async () => {
-  await running?.stop()
-})
+carryOut(
+  (order: Order): Promise<unknown> => (order.type === 'start' ? start(order) : take(order.ms)),
+  async () => running?.stop(),
+)

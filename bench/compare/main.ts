@@ -5,7 +5,7 @@ import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
 import { Processes, THIS_TREE } from '../micro/processes.ts'
 import { publish } from '../report/report.ts'
-import { casesOf, jobsOf, type Measured, measurePairs, OPTIONS, type Options } from './pairs.ts'
+import { jobsOf, type Measured, measurePairs, OPTIONS, type Options } from './pairs.ts'
 import { comparisonOf, exitCodeOf, reportOf } from './report.ts'
 import { build, type Checkout, checkOut, commitOf, installPackages } from './tree.ts'
 
@@ -37,7 +37,7 @@ async function compare(options: Options): Promise<number> {
   const commit = await commitOf(revision)
   const measured: Measured[] = []
   const tellResults = () => {
-    const comparison = comparisonOf(options, commit, measured.flatMap(casesOf))
+    const comparison = comparisonOf(options, commit, measured)
     publish(reportOf(comparison), comparison, options)
     return exitCodeOf(comparison.cases)
   }

@@ -14,7 +14,7 @@ import type { Processes } from '../micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../micro/steps.ts'
 import { choices } from '../report/options.ts'
 import { OUTPUT } from '../report/report.ts'
-import { measureServices, type Pair, type Roots, type Side } from './services.ts'
+import { type Fault, measureServices, type Pair, type Roots, type Side } from './services.ts'
 import { pairedRatio, reachOf } from './statistics.ts'
 
 const PARTS = ['http', 'micro'] as const
@@ -39,26 +39,12 @@ export type Options = Values<typeof OPTIONS> & {
   readonly revision: string
 }
 
-type Unit = 'us' | 'ns' | 'bytes'
-
-/** A cost of one thing, measured in pairs; less is better. */
-export interface Case {
+/** Measured as one. Of each cost less is better. */
+interface Job {
   readonly part: Part
-  readonly name: string
-  readonly unit: Unit
-  /** The nth of each were measured beside each other. */
-  readonly olds: readonly number[]
-  readonly news: readonly number[]
-  /** Why there is nothing to compare, and on whose side. */
-  readonly problem?: { readonly side: Side; readonly text: string }
-}
-
-/** Measured as one. */
-export interface Job {
-  readonly part: Part
-  readonly costs: readonly { readonly name: string; readonly unit: Unit }[]
+  readonly costs: readonly { readonly name: string; readonly unit: 'us' | 'ns' | 'bytes' }[]
   /** @param pair its number: which tree goes first alternates */
-  readonly measure: (pair: number) => Promise<Pair | Required<Case>['problem']>
+  readonly measure: (pair: number) => Promise<Pair | Fault>
 }
 
 interface Tools {
@@ -83,11 +69,10 @@ export function jobsOf(options: Options, tools: Tools): Job[] {
 function loadJob(endpoint: Endpoint, store: StoreKind, options: Options, { roots }: Tools): Job {
   const [warmUpMs, measureMs] = [options.warmup * 1000, options.seconds * 1000]
   const name = `/${endpoint} on ${store}`
-  const costs = [{ name: `${name}, service`, unit: 'us' as const }]
-  if (store === 'redis') costs.push({ name: `${name}, Redis`, unit: 'us' })
+  const ofRedis = store === 'redis' ? [`${name}, Redis`] : []
   return {
     part: 'http',
-    costs,
+    costs: [`${name}, service`, ...ofRedis].map(cost => ({ name: cost, unit: 'us' })),
     measure: pair => measureServices({ endpoint, store, warmUpMs, measureMs }, roots, pair),
   }
 }
@@ -109,7 +94,10 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
     }
     return values as Pair
   }
-  const costs = [{ name, unit: 'ns' } as const, { name: `${name}, garbage`, unit: 'bytes' } as const]
+  const costs = [
+    { name, unit: 'ns' as const },
+    { name: `${name}, garbage`, unit: 'bytes' as const },
+  ]
   return { part: 'micro', costs, measure }
 }
 
@@ -117,7 +105,12 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
 export interface Measured {
   readonly job: Job
   readonly pairs: Pair[]
-  problem?: Required<Case>['problem']
+  problem?: Fault
+}
+
+/** Costs in pairs: the nth of each were measured beside each other. */
+export function seriesOf({ pairs }: Measured, cost: number) {
+  return { olds: pairs.map(({ old }) => old[cost]!), news: pairs.map(pair => pair.new[cost]!) }
 }
 
 type Limits = Pick<Options, 'within' | 'pairs' | 'minutes'>
@@ -146,22 +139,16 @@ const PAIRS_MAX = 100
 function needsMore(one: Measured, { within, pairs: least }: Limits): boolean {
   if (one.problem !== undefined || one.pairs.length >= PAIRS_MAX) return false
   if (one.pairs.length < least) return true
-  // Bytes are counted, not sampled.
-  const sampled = casesOf(one).filter(({ unit }) => unit !== 'bytes')
-  return sampled.some(({ olds, news }) => reachOf(pairedRatio(olds, news)) > within / 100)
+  return one.job.costs.some(({ unit }, cost) => {
+    if (unit === 'bytes') return false // they are counted, not sampled
+    const { olds, news } = seriesOf(one, cost)
+    return reachOf(pairedRatio(olds, news)) > within / 100
+  })
 }
 
 function progress({ job: { costs }, pairs, problem }: Measured): string {
-  const [{ name, unit }] = costs as [Job['costs'][number]]
+  const { name, unit } = costs[0]!
   if (problem !== undefined) return `${name}: ${problem.side} failed: ${problem.text}`
   const { old, new: now } = pairs.at(-1)!
   return `${name}, pair ${pairs.length}: ${old[0]!.toFixed(2)} -> ${now[0]!.toFixed(2)} ${unit}`
-}
-
-export function casesOf({ job: { part, costs }, pairs, problem }: Measured): Case[] {
-  return costs.map(({ name, unit }, cost) => {
-    const head = { part, name, unit }
-    if (problem !== undefined) return { ...head, olds: [], news: [], problem }
-    return { ...head, olds: pairs.map(({ old }) => old[cost]!), news: pairs.map(pair => pair.new[cost]!) }
-  })
 }

@@ -2,18 +2,19 @@
 
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
-import type { Case, Options } from './pairs.ts'
+import { type Measured, type Options, seriesOf } from './pairs.ts'
 import { isRegression, type PairedRatio, pairedRatio, reachOf, verdictOf } from './statistics.ts'
 
-interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
+interface CaseReport {
+  readonly name: string
+  readonly unit: string
+  readonly pairs: number
   readonly verdict: ReturnType<typeof verdictOf> | 'not comparable' | 'FAILED'
   readonly isRegression: boolean
   /** What was measured, if it could be compared. */
   readonly old?: Spread
   readonly new?: Spread
   readonly ratio?: PairedRatio
-  /** new/old of each pair. */
-  readonly ratios?: readonly number[]
   /** The share of a change that would have shown 39 times of 40: twice what the interval reaches from its middle. */
   readonly couldSee?: number
   /** Why it could not. */
@@ -22,21 +23,23 @@ interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
 
 type Comparison = ReturnType<typeof comparisonOf>
 
-export function comparisonOf(options: Options, commit: string, cases: readonly Case[]) {
+export function comparisonOf(options: Options, commit: string, measured: readonly Measured[]) {
   const { cpu, node } = machine()
   const { revision, threshold } = options
-  const reports = cases.map(one => caseReport(one, threshold))
-  return { revision, commit, node, cpu, options, cases: reports }
+  const cases = measured.flatMap(one => one.job.costs.map((_, cost) => caseReport(one, cost, threshold)))
+  return { revision, commit, node, cpu, options, cases }
 }
 
-function caseReport({ part, name, unit, olds, news, problem }: Case, threshold: number): CaseReport {
-  const head = { part, name, unit, isRegression: false }
+function caseReport(measured: Measured, cost: number, threshold: number): CaseReport {
+  const { job, pairs, problem } = measured
+  const head = { ...job.costs[cost]!, pairs: pairs.length, isRegression: false }
   // What only this tree cannot do is its fault; what the revision cannot do is no fault of this tree.
   if (problem?.side === 'new') return { ...head, verdict: 'FAILED', problem: `this tree: ${problem.text}` }
-  if (problem !== undefined || olds.length === 0) {
+  if (problem !== undefined || pairs.length === 0) {
     const why = problem === undefined ? 'stopped before the first pair' : `the revision: ${problem.text}`
     return { ...head, verdict: 'not comparable', problem: why }
   }
+  const { olds, news } = seriesOf(measured, cost)
   const ratio = pairedRatio(olds, news)
   return {
     ...head,
@@ -45,7 +48,6 @@ function caseReport({ part, name, unit, olds, news, problem }: Case, threshold: 
     old: spreadOf(olds),
     new: spreadOf(news),
     ratio,
-    ratios: news.map((value, index) => value / olds[index]!),
     couldSee: 2 * reachOf(ratio),
   }
 }
@@ -82,8 +84,11 @@ function caseTable(cases: readonly CaseReport[], threshold: number): string {
     spread('new'),
     ofRatio('new/old', ({ median }) => median.toFixed(3)),
     ofRatio('95 %', ({ low, high }) => `${low.toFixed(3)}-${high.toFixed(3)}`),
-    [right('pairs'), ({ ratios }) => String(ratios?.length ?? 0)],
-    ofRatio('could see', ratio => `${(200 * reachOf(ratio)).toFixed(1)}%`),
+    [right('pairs'), ({ pairs }) => String(pairs)],
+    [
+      right('could see'),
+      ({ couldSee }) => (couldSee === undefined ? '-' : `${(100 * couldSee).toFixed(1)}%`),
+    ],
     [left('verdict'), one => verdictText(one, threshold)],
   ]
   return table('Cases', cells, cases)

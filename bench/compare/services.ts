@@ -7,12 +7,18 @@ import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { RunResult } from '../http/prebuilt.ts'
 import { THIS_TREE } from '../micro/processes.ts'
+import { sumOf } from '../report/report.ts'
 import type { Order, StartOrder } from './child.ts'
 
 export type Side = 'old' | 'new'
 export type Roots = Readonly<Record<Side, string>>
 /** What one measurement of both trees tells: a value of each for each cost. */
 export type Pair = Readonly<Record<Side, readonly number[]>>
+/** Why there is nothing to compare, and on whose side. */
+export interface Fault {
+  readonly side: Side
+  readonly text: string
+}
 
 const SIDES: readonly Side[] = ['old', 'new']
 const TURN_MS = 500
@@ -32,7 +38,7 @@ export async function measureServices(
   { endpoint, store, warmUpMs, measureMs }: Omit<StartOrder, 'type'>,
   roots: Roots,
   pair: number,
-): Promise<Pair | { readonly side: Side; readonly text: string }> {
+): Promise<Pair | Fault> {
   const trees = { old: startTree(roots.old), new: startTree(roots.new) }
   const running = { stop: () => Promise.all(SIDES.map(side => trees[side].stop())).then(() => {}) }
   leftovers.add(running)
@@ -44,13 +50,12 @@ export async function measureServices(
   }
   try {
     for (const side of SIDES) await ask(side, start)
-    const sums = { old: sumOf(store), new: sumOf(store) }
+    const results: Record<Side, RunResult[]> = { old: [], new: [] }
     const rounds = Math.max(1, Math.round(measureMs / TURN_MS / 2))
     const ms = Math.min(TURN_MS, measureMs / 2)
     for (let round = 0; round < rounds; round++)
-      for (const side of TURNS[(pair + round) % 2]!)
-        sums[side].add(await ask<RunResult>(side, { type: 'load', ms }))
-    return { old: sums.old.costs(), new: sums.new.costs() }
+      for (const side of TURNS[(pair + round) % 2]!) results[side].push(await ask(side, { type: 'load', ms }))
+    return { old: costsOf(results.old, store), new: costsOf(results.new, store) }
   } catch (error) {
     return { side: asked, text: (error as Error).message }
   } finally {
@@ -59,17 +64,10 @@ export async function measureServices(
   }
 }
 
-/** CPU time over requests, of all turns of a side. */
-function sumOf(store: StoreKind) {
-  let [answers, serviceMs, redisMs] = [0, 0, 0]
-  return {
-    add: (result: RunResult) => {
-      const usages = result.usages.map(({ cpuMs }) => cpuMs)
-      answers += result.answers
-      // Redis, if it is the store, is the last of the processes.
-      if (store === 'redis') redisMs += usages.pop()!
-      serviceMs += usages.reduce((sum, cpuMs) => sum + cpuMs, 0)
-    },
-    costs: () => [serviceMs, ...(store === 'redis' ? [redisMs] : [])].map(ms => (ms / answers) * 1000),
-  }
+/** CPU time over requests, of all turns of a side. Redis, if it is the store, is the last of the processes. */
+function costsOf(results: readonly RunResult[], store: StoreKind): number[] {
+  const answers = sumOf(results.map(result => result.answers))
+  const cpuMs = results[0]!.usages.map((_, index) => sumOf(results.map(({ usages }) => usages[index]!.cpuMs)))
+  const redisMs = store === 'redis' ? [cpuMs.pop()!] : []
+  return [sumOf(cpuMs), ...redisMs].map(ms => (ms / answers) * 1000)
 }

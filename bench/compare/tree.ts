@@ -54,7 +54,7 @@ export async function checkOut(commit: string): Promise<Checkout> {
 
 /** Gives a worktree its packages, those of this tree if they are the same, and what its modules import from dist/. */
 export async function installPackages(root: string): Promise<void> {
-  const [theirs, ours] = [root, THIS_TREE].map(tree => readIfThere(join(tree, 'package-lock.json')))
+  const [theirs, ours] = [root, THIS_TREE].map(tree => readFileSync(join(tree, 'package-lock.json'), 'utf8'))
   if (theirs === ours) {
     symlinkSync(realpathSync(join(THIS_TREE, 'node_modules')), join(root, 'node_modules'))
   } else {
@@ -69,11 +69,6 @@ export async function build(root: string): Promise<void> {
   await run('npm', ['run', '-s', 'build'], root)
   if (!existsSync(join(root, 'dist/main.js')))
     throw new Error(`the build of ${root} has left no dist/main.js`)
-}
-
-/** Packages that changed need no lock file to be told apart; a tree without one is like another without one. */
-function readIfThere(path: string): string | undefined {
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined
 }
 
 const SHOWN_CHARACTERS_MAX = 400

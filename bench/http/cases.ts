@@ -8,24 +8,22 @@
  */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
-import { failureOf, figuresOf, type Run } from './figures.ts'
+import { type Figures, figuresOf, type Run } from './figures.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
 
 /** Requests are built for this rate, the most that a case is expected to reach, ... */
 const REQUESTS_PER_SECOND_MAX = 100_000
 /** ... but no more of them than memory allows. */
 const REQUESTS_MAX = 600_000
-/** A warm-up that is cut short by requests running out must leave enough of them. */
-const REQUESTS_MIN = 20_000
-/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
-const SEED_MS_MAX = 45_000
 /** A worker that has just started answers more slowly. */
 const SEED_START_MS = 1000
 const UNSEEDED_MAX = 0.01
 
-export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<Run[]> {
-  const runs: Run[] = []
-  let bare: Run | undefined
+type LoadRun = Run<Figures>
+
+export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<LoadRun[]> {
+  const runs: LoadRun[] = []
+  let bare: LoadRun | undefined
   for (const store of rig.options.store) {
     const run = await runOn(rig, endpoint, store)
     runs.push(run)
@@ -35,32 +33,28 @@ export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<Run[]> 
   return [bare!, ...runs.map(run => comparedWith(bare!, run))]
 }
 
-async function runOn(rig: Rig, endpoint: Endpoint, server: Run['server'], answerBytes = 0): Promise<Run> {
-  const { seconds, warmup } = rig.options
-  const count = Math.ceil((seconds + warmup) * REQUESTS_PER_SECOND_MAX)
+async function runOn(rig: Rig, endpoint: Endpoint, server: Run['server'], answerBytes = 0): Promise<LoadRun> {
+  const [measureMs, warmUpMs] = [rig.options.seconds * 1000, rig.options.warmup * 1000]
   const measure = async (target: Target) => {
-    const result = await target.load(seconds * 1000, warmup * 1000)
+    const result = await target.load(measureMs, warmUpMs)
     const notes = result.ranOut ? ['requests ran out early'] : []
     if (target.seeded !== undefined && target.seeded < result.sent * (1 - UNSEEDED_MAX))
       notes.push('not all had fetched a challenge')
-    return { figures: figuresOf(result, target.pids.length), failure: failureOf(result), notes }
+    return { endpoint, server, figures: figuresOf(result, target.pids.length), notes }
   }
   try {
-    if (server === 'bare') return { endpoint, server, ...(await onBare(rig, answerBytes, measure)) }
-    const wanted = {
-      endpoint,
-      store: server,
-      count: Math.max(REQUESTS_MIN, Math.min(REQUESTS_MAX, count)),
-      // Challenges are cheaper than what follows them: as many as will be needed are sent in the same time.
-      seedMsMax: Math.min(SEED_MS_MAX, (seconds + warmup) * 1000 + SEED_START_MS),
-    }
-    return { endpoint, server, ...(await onService(rig, wanted, measure)) }
+    if (server === 'bare') return await onBare(rig, answerBytes, measure)
+    const count = Math.ceil(((measureMs + warmUpMs) / 1000) * REQUESTS_PER_SECOND_MAX)
+    // Challenges are cheaper than what follows them: as many as will be needed are sent in the same time.
+    const seedMs = measureMs + warmUpMs + SEED_START_MS
+    const wanted = { endpoint, store: server, count: Math.min(REQUESTS_MAX, count), seedMs }
+    return await onService(rig, wanted, measure)
   } catch (error) {
-    return { endpoint, server, figures: undefined, failure: (error as Error).message, notes: [] }
+    return { endpoint, server, failure: (error as Error).message }
   }
 }
 
-function comparedWith(bare: Run, run: Run): Run {
+function comparedWith(bare: LoadRun, run: LoadRun): LoadRun {
   if (bare.figures === undefined || run.figures === undefined) return run
   return { ...run, figures: { ...run.figures, timesBare: run.figures.cpuUs / bare.figures.cpuUs } }
 }

@@ -8,42 +8,34 @@ import type { Look } from './probe.ts'
 
 /** Figures of the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
-export type LatencyFigures = ReturnType<typeof latencyFiguresOf>
+type LatencyFigures = ReturnType<typeof latencyFiguresOf>
+export type AnyFigures = Partial<Figures & LatencyFigures>
 
 /** One repetition of one case. */
-interface RunOf<Measured> {
+export interface Run<Measured extends AnyFigures = AnyFigures> {
   readonly endpoint: Endpoint
   readonly server: 'bare' | StoreKind
-  /** undefined if nothing could be measured. */
-  readonly figures: Measured | undefined
-  /** undefined if every answer was the expected one. */
-  readonly failure: string | undefined
+  /** The share of the worker that was asked for, in per cent; undefined at full load. */
+  readonly busy?: number | undefined
+  /** Either what was measured, or why nothing could be. */
+  readonly figures?: Measured
+  readonly failure?: string
+  readonly notes?: readonly string[]
 }
-
-export type Run = RunOf<Figures> & { readonly notes: readonly string[] }
-/** @property busy the share of the worker that was asked for, in per cent; undefined if a rate was */
-export type LatencyRun = RunOf<LatencyFigures> & { readonly busy: number | undefined }
-
-const MEBIBYTE = 2 ** 20
 
 /** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
 export function figuresOf(result: RunResult, own: number) {
-  const { answers, measuredMs, usages, answerBytes, generatorBusy, othersBusy } = result
-  const { p50Ms: latencyP50Ms, p99Ms: latencyP99Ms } = result.latencies
+  const { answers, measuredMs, usages, answerBytes, othersBusy, latencies } = result
   const [worker, redis] = [usages[0]!, usages[own]]
   const ownMs = usages.slice(0, own).reduce((sum, { cpuMs }) => sum + cpuMs, 0)
   return {
-    requests: answers,
     requestsPerSecond: (answers / measuredMs) * 1000,
     cpuUs: (ownMs / answers) * 1000,
     answerBytes,
     workerBusy: worker.cpuMs / measuredMs,
-    generatorBusy,
     othersBusy,
-    latencyP50Ms,
-    latencyP99Ms,
-    workerMibBefore: worker.residentBytesBefore / MEBIBYTE,
-    workerMibAfter: worker.residentBytesAfter / MEBIBYTE,
+    latencyP50Ms: latencies.p50Ms,
+    latencyP99Ms: latencies.p99Ms,
     ...(redis !== undefined && { redisUs: (redis.cpuMs / answers) * 1000 }),
   }
 }
@@ -55,8 +47,7 @@ export function latencyFiguresOf(
   { collections, delayMs }: Look,
   bare: RunResult,
 ) {
-  const { answers, measuredMs, ownLateP99Ms, generatorBusy, othersBusy, latencies } = result
-  const { cpuMs } = result.usages[0]! // the worker's
+  const { answers, measuredMs, ownLateP99Ms, othersBusy, latencies } = result
   const collectionsPerSecond = (wanted: number) =>
     (collections.filter(({ kind }) => kind === wanted).length / measuredMs) * 1000
   return {
@@ -74,15 +65,7 @@ export function latencyFiguresOf(
     youngPerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MINOR),
     wholePerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MAJOR),
     longestCollectionMs: Math.max(0, ...collections.map(({ ms }) => ms)),
-    cpuUs: (cpuMs / answers) * 1000,
-    workerBusy: cpuMs / measuredMs,
-    generatorBusy,
+    workerBusy: result.usages[0]!.cpuMs / measuredMs,
     othersBusy,
   }
-}
-
-/** undefined if every answer was the expected one. */
-export function failureOf({ bad, badAnswers }: Pick<RunResult, 'bad' | 'badAnswers'>): string | undefined {
-  if (bad === 0) return undefined
-  return `${bad} answers were not the expected one; the first: ${badAnswers[0]!.replaceAll(/\s*\n\s*/g, ' | ')}`
 }

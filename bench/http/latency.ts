@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
+import { latencyFiguresOf, type Run } from './figures.ts'
 import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
@@ -25,53 +25,40 @@ const PILOTS_MAX = 4
 const SHARE_OFF_MAX = 0.08
 /** Requests of the warm-up, and a second of a worker that does nothing else: more than any machine takes. */
 const [WARM_UP_REQUESTS, REQUESTS_A_BUSY_SECOND] = [90_000, 18_000]
-/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
-const SEED_MS_MAX = 30_000
 
-/** Measures at all shares, or at the rate that was given. */
-export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<LatencyRun[]> {
-  const { rate, busy, seconds } = rig.options
-  const shares = rate === undefined ? busy.map(Number) : [undefined]
+/** Measures at all shares. */
+export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<Run[]> {
+  const shares = rig.options.busy.map(Number)
+  const measureMs = rig.options.seconds * 1000
   try {
     const { answerBytes, measured } = await measureShares(rig, endpoint, store, shares)
     const bare = await onBare(rig, answerBytes, async target => {
       await target.load(WARM_UP_MS)
       const results: RunResult[] = []
-      for (const { rate: found } of measured) results.push(await target.pace(found, seconds * 1000))
+      for (const { rate } of measured) results.push(await target.pace(rate, measureMs))
       return results
     })
-    return measured.map(({ share, rate: found, look, result }, index) => ({
-      endpoint,
-      server: store,
-      busy: share,
-      figures: latencyFiguresOf(result, found, look, bare[index]!),
-      failure: failureOf(result),
-    }))
+    return measured.map(({ busy, rate, look, result }, index) => {
+      return { endpoint, server: store, busy, figures: latencyFiguresOf(result, rate, look, bare[index]!) }
+    })
   } catch (error) {
-    const failure = (error as Error).message
-    return [{ endpoint, server: store, busy: shares[0], figures: undefined, failure }]
+    return [{ endpoint, server: store, busy: shares[0], failure: (error as Error).message }]
   }
 }
 
-function measureShares(
-  rig: Rig,
-  endpoint: Endpoint,
-  store: StoreKind,
-  shares: readonly (number | undefined)[],
-) {
-  const { rate, seconds } = rig.options
-  const sum = shares.reduce<number>((total, share = 100) => total + share / 100, 0)
-  const busySeconds = sum * (seconds + PILOTS_MAX * 1.5)
-  const count = rate === undefined ? busySeconds * REQUESTS_A_BUSY_SECOND : rate * (seconds + 2)
+function measureShares(rig: Rig, endpoint: Endpoint, store: StoreKind, shares: readonly number[]) {
+  const { seconds } = rig.options
+  const sum = shares.reduce((total, busy) => total + busy / 100, 0)
+  const count = sum * (seconds + PILOTS_MAX * 1.5) * REQUESTS_A_BUSY_SECOND
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
-    const [worker] = target.pids
-    const measured: { share: number | undefined; rate: number; look: Look; result: RunResult }[] = []
+    const worker = target.pids[0]!
+    const measured: { busy: number; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
-    for (const share of shares) {
-      const found = share === undefined ? rate! : await rateFor(target, share / 100, costMs)
-      await rig.probe.start(worker!)
-      const result = await target.pace(found, seconds * 1000)
-      measured.push({ share, rate: found, look: await rig.probe.stop(worker!), result })
+    for (const busy of shares) {
+      const rate = await rateFor(target, busy / 100, costMs)
+      await rig.probe.ask(worker, 'start')
+      const result = await target.pace(rate, seconds * 1000)
+      measured.push({ busy, rate, look: await rig.probe.ask(worker, 'stop'), result })
       costMs = result.usages[0]!.cpuMs / result.answers
     }
     return { answerBytes: Math.round(warm.answerBytes), measured }
@@ -87,10 +74,10 @@ export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise
   const file = join(PROFILES, `${endpoint}-${store}.cpuprofile`)
   mkdirSync(PROFILES, { recursive: true })
   return onWarmService(rig, endpoint, store, seconds * 2 * REQUESTS_A_BUSY_SECOND, async target => {
-    const [worker] = target.pids
-    await rig.probe.start(worker!, true)
+    const worker = target.pids[0]!
+    await rig.probe.ask(worker, 'profile')
     await target.load(seconds * 1000)
-    writeFileSync(file, JSON.stringify((await rig.probe.stop(worker!)).profile))
+    writeFileSync(file, JSON.stringify((await rig.probe.ask(worker, 'stop')).profile))
     return file
   })
 }
@@ -104,7 +91,7 @@ function onWarmService<Result>(
   measure: (target: Target, warm: RunResult) => Promise<Result>,
 ): Promise<Result> {
   const requests = Math.ceil(WARM_UP_REQUESTS + count)
-  const wanted = { endpoint, store, count: requests, seedMsMax: SEED_MS_MAX, env: rig.probe.env }
+  const wanted = { endpoint, store, count: requests, env: rig.probe.env }
   return onService(rig, wanted, async target => measure(target, await target.load(WARM_UP_MS)))
 }
 

@@ -2,15 +2,15 @@
 
 import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
-import { stopOnSignal } from '../../test/harness/processes.ts'
-import { isAnyMissed, publish } from '../report/report.ts'
+import { OrderProcess, stopOnSignal } from '../../test/harness/processes.ts'
+import { publish } from '../report/report.ts'
 import { runEndpoint } from './cases.ts'
-import type { LatencyRun, Run } from './figures.ts'
+import type { Run } from './figures.ts'
 import { latencies, profile } from './latency.ts'
-import { LoadProcess } from './load-process.ts'
+import type { LoadOrder } from './load-process.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { Probe } from './probe.ts'
-import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
+import { aimsOf, progressLine, reportOf, rowsOf } from './report.ts'
 import type { Rig } from './target.ts'
 
 export const HTTP = tool({
@@ -29,38 +29,36 @@ async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
     throw new UsageError('the service is not built: npm run -s build')
-  const rig = { options, load: new LoadProcess(), probe: new Probe() }
+  const load = new OrderProcess<LoadOrder>(new URL('load-process.ts', import.meta.url))
+  const rig = { options, load, probe: new Probe() }
   try {
     return options.profile ? await profiles(rig) : await measure(rig)
   } finally {
-    rig.load.stop()
+    load.kill()
   }
 }
 
 async function measure(rig: Rig): Promise<number> {
   const { options } = rig
   const runs: Run[] = []
-  const latencyRuns: LatencyRun[] = []
   const tellResults = () => {
-    const [cases, ofLatency] = [reportCases(runs), reportLatencies(latencyRuns)]
-    const aims = aimsOf(cases, ofLatency)
-    const figures = { node: process.version, options, cases, latencies: ofLatency, aims }
-    publish(reportOf(cases, ofLatency, options), figures, options)
-    return [...cases, ...ofLatency].every(({ isOk }) => isOk) && !(options.check && isAnyMissed(aims))
+    const rows = rowsOf(runs)
+    const figures = { node: process.version, options, rows, aims: aimsOf(rows) }
+    publish(reportOf(rows, options), figures, options)
   }
   stopOnSignal(tellResults)
-  const add = <One extends Run | LatencyRun>(all: One[], more: readonly One[]) => {
+  const add = (more: readonly Run[]) => {
     for (const run of more) tell(progressLine(run))
-    all.push(...more)
+    runs.push(...more)
   }
   for (let repetition = 0; repetition < options.repeat; repetition++) {
     for (const endpoint of options.endpoint) {
-      add(runs, await runEndpoint(rig, endpoint))
-      for (const store of options.noLatency ? [] : options.store)
-        add(latencyRuns, await latencies(rig, endpoint, store))
+      add(await runEndpoint(rig, endpoint))
+      for (const store of options.store) add(await latencies(rig, endpoint, store))
     }
   }
-  return tellResults() ? 0 : 1
+  tellResults()
+  return runs.every(({ failure }) => failure === undefined) ? 0 : 1
 }
 
 async function profiles(rig: Rig): Promise<number> {

@@ -1,15 +1,12 @@
 /** Loads of requests that were built before, one of each visitor: sending one costs the generator almost nothing. */
 
-import {
-  type Latencies,
-  type Line,
-  Load,
-  type LoadTarget,
-  type LoadTimes,
-  type Measured,
-  Times,
-} from '../../test/harness/load/load.ts'
+import { type Latencies, type Line, Load, type Measured, Times } from '../../test/harness/load/load.ts'
 import { requestAt, type Traffic } from '../../test/harness/load/traffic.ts'
+
+/** Most requests under way at the same time. */
+export const CONNECTIONS = 64
+/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
+export const SEED_MS_MAX = 30_000
 
 /** Requests, and which of them is sent next: a load goes on where the last one ended. */
 export interface Requests {
@@ -17,11 +14,19 @@ export interface Requests {
   next: number
 }
 
-export interface RunSpec extends LoadTarget, LoadTimes {
-  /** Whether requests may be sent again when they run out. */
-  readonly recycles: boolean
+export interface RunSpec {
+  /** Port on 127.0.0.1. */
+  readonly port: number
+  /** Processes whose CPU time and memory are measured. */
+  readonly pids: readonly number[]
   /** What the body of every answer must contain; empty: anything. */
   readonly marker: string
+  readonly measureMs: number
+  readonly warmUpMs?: number
+  /** Without it, a request follows whenever another was answered. */
+  readonly perSecond?: number
+  /** Whether requests may be sent again when they run out. */
+  readonly recycles?: boolean
 }
 
 export interface RunResult extends Measured {
@@ -36,12 +41,9 @@ export interface RunResult extends Measured {
   readonly latencies: Latencies
 }
 
-/** Rejects if there was nothing to measure. */
+/** Rejects if any answer was not the expected one, or there was nothing to measure. */
 export async function runLoad(spec: RunSpec, requests: Requests): Promise<RunResult> {
-  const { connections, visitorsPerSecond } = spec
-  // Each connection is used every second, so that none is closed for being idle.
-  const used = Math.max(1, Math.min(connections, Math.floor(visitorsPerSecond)))
-  return await new PrebuiltLoad({ ...spec, connections: used }, requests).run()
+  return await new PrebuiltLoad(spec, requests).run()
 }
 
 class PrebuiltLoad extends Load {
@@ -54,18 +56,26 @@ class PrebuiltLoad extends Load {
   #ranOut = false
 
   constructor(spec: RunSpec, requests: Requests) {
-    super(spec)
+    const { port, perSecond = Infinity } = spec
+    // Each connection is used every second, so that none is closed for being idle.
+    super({ port, connections: Math.max(1, Math.min(CONNECTIONS, Math.floor(perSecond))) })
     this.#spec = spec
     this.#requests = requests
     this.marker = Buffer.from(spec.marker)
   }
 
   async run(): Promise<RunResult> {
-    const measured = await this.measured(this.#spec)
+    const { perSecond: visitorsPerSecond = Infinity, warmUpMs = 0, measureMs, pids } = this.#spec
+    const measured = await this.measured({ visitorsPerSecond, warmUpMs, measureMs, pids })
+    const { bad, badAnswers } = measured
+    if (bad > 0) {
+      const first = badAnswers[0]!.replaceAll(/\s*\n\s*/g, ' | ')
+      throw new Error(`${bad} answers were not the expected one; the first: ${first}`)
+    }
     const latencies = this.#times.latencies()
     const { count: answers } = latencies
-    const why = this.#ranOut ? 'the requests ran out before' : measured.badAnswers
-    if (answers === 0) throw new Error(`nothing was answered within the measured time: ${why}`)
+    const why = this.#ranOut ? ': the requests ran out before' : ''
+    if (answers === 0) throw new Error(`nothing was answered within the measured time${why}`)
     const answerBytes = this.#answerBytes / answers
     return { ...measured, sent: this.sent, ranOut: this.#ranOut, answers, answerBytes, latencies }
   }

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { temporaryDir } from '../../test/harness/temporary.ts'
 
-/** What a worker's thread did between two questions. */
+/** What a worker's thread did since it was asked to start, or to profile. */
 export interface Look {
   /** How late the event loop came to a timer of 1 ms, in milliseconds. */
-  readonly delayMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  readonly delayMs: { readonly p99: number; readonly max: number }
   readonly collections: readonly { readonly ms: number; readonly kind: number }[]
   /** A CPU profile (Chrome DevTools Protocol, Profiler.Profile), if one was asked for. */
   readonly profile?: object
@@ -22,16 +22,8 @@ export class Probe {
     BENCH_PROBE: this.#folder,
   }
 
-  async start(pid: number, hasProfile = false): Promise<void> {
-    await this.#ask(pid, 'start')
-    if (hasProfile) await this.#ask(pid, 'profile')
-  }
-
-  stop(pid: number): Promise<Look> {
-    return this.#ask(pid, 'stop')
-  }
-
-  async #ask<Answer>(pid: number, order: string): Promise<Answer> {
+  /** @returns the look, if it is to stop */
+  async ask(pid: number, order: 'start' | 'profile' | 'stop'): Promise<Look> {
     const socket = connect(join(this.#folder, String(pid)))
     socket.write(order)
     return JSON.parse(await text(socket))

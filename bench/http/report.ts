@@ -1,7 +1,6 @@
 /** The repetitions of each case as medians and ranges, and these as tables beside their budgets. */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
-import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import {
@@ -20,8 +19,9 @@ import {
   table,
   text,
 } from '../report/report.ts'
-import type { Figures, LatencyFigures, LatencyRun, Run } from './figures.ts'
+import type { AnyFigures, Run } from './figures.ts'
 import type { Options } from './options.ts'
+import { CONNECTIONS } from './prebuilt.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
 const BARE_US = 7.5
@@ -33,113 +33,87 @@ const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', 
 }
 
 /** All repetitions of one case. */
-interface ReportOf<Measured> extends Pick<Run, 'endpoint' | 'server'> {
+export interface Row extends Pick<Run, 'endpoint' | 'server' | 'busy'> {
   readonly isOk: boolean
   /** Why the figures are worth less than others, or nothing. */
   readonly notes: readonly string[]
-  readonly figures: Spreads<Measured>
+  readonly figures: Spreads<AnyFigures>
 }
-
-export type CaseReport = ReportOf<Figures>
-type LatencyReport = ReportOf<LatencyFigures> & Pick<LatencyRun, 'busy'>
 
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8
 /** A generator whose event loop is later than this was held up, or had too much to do. */
 const OWN_LATE_MS_MAX = 5
 
-export function reportCases(runs: readonly Run[]): CaseReport[] {
-  return grouped(runs, ({ endpoint, server }) => `${endpoint} ${server}`).map(same => {
-    const { endpoint, server } = same[0]!
-    const figures = spreadsOf(same.flatMap(run => run.figures ?? []))
-    const { workerBusy, cpuUs } = figures
-    const notes = [...sharedNotes(same, figures), ...new Set(same.flatMap(run => run.notes))]
-    if (workerBusy !== undefined && workerBusy.median < BUSY_MIN) notes.push('worker not busy')
-    if (cpuUs !== undefined) notes.push(rangeNote(cpuUs))
-    return { endpoint, server, isOk: isOk(same), notes: notes.filter(Boolean), figures }
-  })
-}
-
-export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
+export function rowsOf(runs: readonly Run[]): Row[] {
   return grouped(runs, ({ endpoint, server, busy }) => `${endpoint} ${server} ${busy}`).map(same => {
     const { endpoint, server, busy } = same[0]!
-    const all = same.flatMap(run => run.figures ?? [])
-    const figures = spreadsOf(all)
-    const notes = [...sharedNotes(same, figures), lagNote(all)].filter(Boolean)
-    return { endpoint, server, busy, isOk: isOk(same), notes, figures }
+    const figures = spreadsOf(same.flatMap(run => run.figures ?? []))
+    const { workerBusy, cpuUs, othersBusy, ownLateP99Ms } = figures
+    const failure = same.find(run => run.failure !== undefined)?.failure
+    const isIdle = busy === undefined && workerBusy !== undefined && workerBusy.median < BUSY_MIN
+    // The worst repetition counts: one in which the generator lagged spoils what it is compared with.
+    const lateMs = ownLateP99Ms?.max ?? 0
+    const notes = [
+      failure === undefined ? '' : `FAILED: ${failure}`,
+      disturbanceNote(othersBusy?.median),
+      ...new Set(same.flatMap(run => run.notes ?? [])),
+      isIdle ? 'worker not busy' : '',
+      cpuUs === undefined ? '' : rangeNote(cpuUs),
+      lateMs > OWN_LATE_MS_MAX ? `the generator lagged (99%: ${lateMs.toFixed(1)} ms)` : '',
+    ]
+    return { endpoint, server, busy, isOk: failure === undefined, notes: notes.filter(Boolean), figures }
   })
-}
-
-const isOk = (runs: readonly (Run | LatencyRun)[]) => runs.every(({ failure }) => failure === undefined)
-
-function sharedNotes(runs: readonly (Run | LatencyRun)[], { othersBusy }: { othersBusy?: Spread }): string[] {
-  const failure = runs.find(run => run.failure !== undefined)?.failure
-  return [failure === undefined ? '' : `FAILED: ${failure}`, disturbanceNote(othersBusy?.median)]
-}
-
-/** Judges the worst repetition: one in which the generator lagged spoils what it is compared with. */
-function lagNote(all: readonly LatencyFigures[]): string {
-  const lateMs = Math.max(...all.map(({ ownLateP99Ms }) => ownLateP99Ms))
-  return lateMs > OWN_LATE_MS_MAX ? `the generator lagged (99%: ${lateMs.toFixed(1)} ms)` : ''
 }
 
 /** One line for each run, while people wait. */
-export function progressLine({ endpoint, server, figures, failure }: Run | LatencyRun): string {
+export function progressLine({ endpoint, server, figures, failure }: Run): string {
   const name = `${endpoint} on ${server}`
-  if (figures === undefined || failure !== undefined) return `${name}: FAILED: ${failure}`
-  if ('wantedPerSecond' in figures) {
-    const { wantedPerSecond, workerBusy, latencyP50Ms, latencyP99Ms } = figures
-    const latencies = `p50 ${latencyP50Ms.toFixed(2)} ms, p99 ${latencyP99Ms.toFixed(2)} ms`
-    return `${name}, ${wantedPerSecond.toFixed(0)}/s, ${percent(workerBusy)} busy: ${latencies}`
-  }
-  const { requestsPerSecond, cpuUs, timesBare } = figures
-  const ratio = timesBare === undefined ? '' : `, ${timesBare.toFixed(2)} x bare`
-  return `${name}: ${requestsPerSecond.toFixed(0)}/s, ${cpuUs.toFixed(2)} us${ratio}`
+  if (figures === undefined) return `${name}: FAILED: ${failure}`
+  const shown = SHOWN.flatMap(key => (figures[key] === undefined ? [] : `${key} ${figures[key].toFixed(2)}`))
+  return `${name}: ${shown.join(', ')}`
 }
+
+const SHOWN = [
+  'requestsPerSecond',
+  'wantedPerSecond',
+  'workerBusy',
+  'latencyP50Ms',
+  'latencyP99Ms',
+  'cpuUs',
+  'timesBare',
+] as const
 
 type Budgeted = 'timesBare' | 'redisUs'
 
 /** What a case may cost: against the bare server, and Redis on a core as fast as this one; undefined where there is no budget. */
-function budgetOf({ endpoint, server }: CaseReport, name: Budgeted, cases: readonly CaseReport[]) {
+function budgetOf({ endpoint, server }: Row, name: Budgeted, rows: readonly Row[]) {
   if (server === 'bare' || (name === 'redisUs' && server !== 'redis')) return undefined
   if (name === 'timesBare') return BUDGETS[endpoint][server]
-  const bare = cases.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
+  const bare = rows.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
   return bare && (BUDGETS[endpoint].redisUs * bare.median) / BARE_US
 }
 
 /** How far the p99 at this share of the worker may lie above that of the bare server at the same rate. */
 const [TAIL_BUSY, TAIL_MS_MAX] = [50, 5]
 
-export function aimsOf(cases: readonly CaseReport[], latencies: readonly LatencyReport[]): Aim[] {
+export function aimsOf(rows: readonly Row[]): Aim[] {
   const words = { timesBare: "times the bare server's CPU time", redisUs: "us of Redis' CPU time" } as const
-  const budgets = cases.flatMap(one => {
-    const { endpoint, server, figures } = one
-    return (['timesBare', 'redisUs'] as const).flatMap((name): Aim[] => {
-      const [spent, budget] = [figures[name], budgetOf(one, name, cases)]
+  return rows.flatMap((row): Aim[] => {
+    const { endpoint, server, busy, figures } = row
+    const { latencyP99Ms, bareP99Ms } = figures
+    const budgets = (['timesBare', 'redisUs'] as const).flatMap((name): Aim[] => {
+      const [spent, budget] = [figures[name], budgetOf(row, name, rows)]
       if (spent === undefined || budget === undefined) return []
       const about = `/${endpoint} on ${server}: ${words[name]} at most ${budget.toFixed(1)}`
       return [{ about, isMet: spent.median <= budget, found: text(spent, 2) }]
     })
-  })
-  const tails = latencies.flatMap(({ endpoint, server, busy, figures }): Aim[] => {
-    const { latencyP99Ms, bareP99Ms } = figures
-    if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return []
+    if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return budgets
     const aboveMs = latencyP99Ms.median - bareP99Ms.median
     const what = `p99 at most ${TAIL_MS_MAX} ms above the bare server's`
     const about = `/${endpoint} on ${server}, worker ${busy}% busy: ${what}`
     return [{ about, isMet: aboveMs <= TAIL_MS_MAX, found: `${aboveMs.toFixed(1)} ms` }]
   })
-  return [...budgets, ...tails]
-}
-
-type Name = string & keyof (Figures & LatencyFigures)
-/** What the tables read of both kinds of reports. */
-type Row = ReportOf<Figures & LatencyFigures>
-
-function memory(title: string, before: Name, after: Name): Cell<Row> {
-  const mebibytes = ({ figures }: Row) =>
-    [figures[before], figures[after]].map(spread => spread?.median.toFixed(0) ?? '-').join(' -> ')
-  return [right(title), row => (row.figures[before] === undefined ? '-' : mebibytes(row))]
 }
 
 const ENDPOINT: Cell<Row> = [left('endpoint'), ({ endpoint }) => endpoint]
@@ -150,10 +124,10 @@ const BUSY: Cell<Row> = [
   ({ figures: { workerBusy } }) => (workerBusy === undefined ? '-' : percent(workerBusy.median)),
 ]
 
-function loadTable(cases: readonly CaseReport[]): string {
+function loadTable(rows: readonly Row[]): string {
   const budget = (name: Budgeted, digits: number): Cell<Row> => {
     const words = (row: Row) => {
-      const [spent, most] = [row.figures[name], budgetOf(row, name, cases)]
+      const [spent, most] = [row.figures[name], budgetOf(row, name, rows)]
       if (most === undefined) return ''
       return `${spent !== undefined && spent.median > most ? 'OVER ' : ''}${most.toFixed(digits)}`
     }
@@ -171,10 +145,9 @@ function loadTable(cases: readonly CaseReport[]): string {
     BUSY,
     figure('p50 ms', 'latencyP50Ms', 2),
     figure('p99 ms', 'latencyP99Ms', 2),
-    memory('worker MiB', 'workerMibBefore', 'workerMibAfter'),
     NOTES,
   ]
-  return table('At full load', cells, cases)
+  return table('At full load', cells, rows)
 }
 
 const LATENCY_CELLS = [
@@ -196,14 +169,13 @@ const LATENCY_CELLS = [
   NOTES,
 ]
 
-function loadLegend({ repeat, seconds, warmup, connections, direct }: Options): string {
-  const clients = direct ? 'one client address' : 'distinct client addresses behind a proxy'
-  const seeds = direct ? '' : ', which have fetched a challenge before they come to /verify'
-  return `Median (range) of ${repeat} x ${seconds} s after ${warmup} s of the same load, ${connections} connections, ${clients}${seeds}; Node.js ${process.version}.
+function loadLegend({ repeat, seconds, warmup }: Options): string {
+  return `Median (range) of ${repeat} x ${seconds} s after ${warmup} s of the same load, ${CONNECTIONS} connections, distinct client addresses behind a
+proxy, which have fetched a challenge before they come to /verify; Node.js ${process.version}.
 us/request: CPU time, user and system, of all processes of the server. x bare: taken within a repetition. Redis' budget is
 for a core that runs the bare server at ${BARE_US} us, scaled to this one. OVER: the median is above the budget.
 busy: CPU time of the worker over measured time; under ${percent(BUSY_MIN)} it is marked.
-Latencies here are those of a closed loop: the load waits when the server does. MiB: resident before and after.`
+Latencies here are those of a closed loop: the load waits when the server does.`
 }
 
 const LATENCY_LEGEND = `\
@@ -215,16 +187,15 @@ and of the whole heap; longest: the longest pause for one.`
 const INTRO =
   'The service on loopback, beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes. Ratios are taken within a repetition; they count, not the absolutes.'
 
-export function reportOf(
-  cases: readonly CaseReport[],
-  latencies: readonly LatencyReport[],
-  options: Options,
-): string {
+export function reportOf(rows: readonly Row[], options: Options): string {
+  const [full, paced] = [true, false].map(isFull =>
+    rows.filter(({ busy }) => (busy === undefined) === isFull),
+  )
   const section = (shown: string, legend: string) => (shown === '' ? [] : [shown, legend])
   return reportText([
-    ...section(loadTable(cases), loadLegend(options)),
-    ...section(table('Latency at fixed rates', LATENCY_CELLS, latencies), LATENCY_LEGEND),
-    aimsText(aimsOf(cases, latencies)),
+    ...section(loadTable(full!), loadLegend(options)),
+    ...section(table('Latency at fixed rates', LATENCY_CELLS, paced!), LATENCY_LEGEND),
+    aimsText(aimsOf(rows)),
     INTRO,
   ])
 }

@@ -7,28 +7,25 @@ import {
   type StoreKind,
   TEST_SECRET,
   TestService,
-  UNLIMITED,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
 
 /** One worker, whose CPU time is then that of the requests. */
-function environment(isForwarded: boolean): Record<string, string> {
-  return {
-    POWGATE_WORKERS: '1',
-    // What is measured is the store: an outage must show, and a pause of a busy machine must not become one.
-    POWGATE_FAIL_OPEN: 'none',
-    POWGATE_STORE_DEADLINE_MS: '2000',
-    POWGATE_OVERLOAD_MS: '0',
-    // Requests are built some time before they are sent.
-    POWGATE_CHALLENGE_SECONDS: '600',
-    ...UNLIMITED_REDEMPTIONS,
-    ...(isForwarded ? { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' } : UNLIMITED),
-  }
+const ENVIRONMENT = {
+  POWGATE_WORKERS: '1',
+  // What is measured is the store: an outage must show, and a pause of a busy machine must not become one.
+  POWGATE_FAIL_OPEN: 'none',
+  POWGATE_STORE_DEADLINE_MS: '2000',
+  POWGATE_OVERLOAD_MS: '0',
+  // Requests are built some time before they are sent.
+  POWGATE_CHALLENGE_SECONDS: '600',
+  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+  ...UNLIMITED_REDEMPTIONS,
 }
 
 /** Starts the service from dist/ with a fresh store, on a Redis of its own if that is the store. */
-export async function startService(kind: StoreKind, isForwarded: boolean, env: Record<string, string> = {}) {
-  const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
+export async function startService(kind: StoreKind, env: Record<string, string> = {}) {
+  const service = await TestService.start(kind, { ...ENVIRONMENT, ...env })
   try {
     const workers = workerPids(service.pid)
     if (workers.length !== 1) throw new Error(`${workers.length} processes, 1 worker`)

@@ -7,9 +7,9 @@ import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { ChildServer } from '../child-server.ts'
-import { type Figures, failureOf, figuresOf } from '../http/figures.ts'
-import { runLoad } from '../http/prebuilt.ts'
+import { startChildServer } from '../child-server.ts'
+import { type Figures, figuresOf } from '../http/figures.ts'
+import { CONNECTIONS, runLoad } from '../http/prebuilt.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {
@@ -53,6 +53,12 @@ interface Contender {
   readonly start: () => Promise<Service>
 }
 
+const OUR_REQUESTS = 60_000
+/** Puzzles of a challenge, as many as Cap has by default. */
+const PUZZLES = 50
+/** One hexadecimal digit instead of four, to have puzzles solved: a check costs the same. */
+const EASY = 1
+
 const CONTENDERS: readonly Contender[] = [
   {
     name: 'powgate, embedded store',
@@ -62,63 +68,48 @@ const CONTENDERS: readonly Contender[] = [
   {
     name: 'altcha-lib, SHA-256',
     checks: 'signature, expiry, proof of one hash, single use in one process',
-    start: () => startAltcha({ algorithm: 'SHA-256', cost: 1, counter: 20 }, 3000),
+    start: startAltcha,
   },
   {
-    name: 'altcha-lib, PBKDF2 with 5,000 rounds',
-    checks: "the same, as its documentation's example",
-    start: () => startAltcha({ algorithm: 'PBKDF2/SHA-256', cost: 5000, counter: 1 }, 600),
-  },
-  {
-    name: '@cap.js/server, 50 puzzles',
-    checks: 'expiry, 50 proofs, single use (read, then delete); token in memory',
-    start: () => startCap(50, 1000),
-  },
-  {
-    name: '@cap.js/server, 1 puzzle',
-    checks: 'the same, the least that it can check',
-    start: () => startCap(1, 3000),
+    name: `@cap.js/server, ${PUZZLES} puzzles`,
+    checks: `expiry, ${PUZZLES} proofs, single use (read, then delete); token in memory`,
+    start: startCap,
   },
 ]
 
-const OUR_REQUESTS = 60_000
-/** One hexadecimal digit instead of four, to have puzzles solved: a check costs the same. */
-const EASY = 1
-
 async function startOurs(): Promise<Service> {
-  const service = await startService('embedded', true)
+  const service = await startService('embedded')
   const spec = { count: OUR_REQUESTS, target: service.target, isForwarded: true }
   const traffic = buildTraffic({ ...spec, endpoint: 'verify' })
   const { port, ownPids: pids } = service
   return { port, pids, traffic, marker: MARKERS.verify, stop: () => service.stop() }
 }
 
-async function startAltcha(asked: { algorithm: string; cost: number; counter: number }, count: number) {
-  return await startPeer('altcha', asked, count, '"error":null', async url => {
+function startAltcha(): Promise<Service> {
+  return startPeer('altcha', [], 3000, '"error":null', async url => {
     const challenge = (await (await fetch(`${url}/challenge`)).json()) as object
-    return ['/verify', { altcha: await altchaPayload(challenge, asked.algorithm !== 'SHA-256') }]
+    return ['/verify', { altcha: await altchaPayload(challenge) }]
   })
 }
 
-async function startCap(puzzles: number, count: number): Promise<Service> {
-  const asked = { challengeCount: puzzles, challengeDifficulty: EASY }
-  return await startPeer('cap', asked, count, '"success":true', async url => {
+function startCap(): Promise<Service> {
+  return startPeer('cap', [String(PUZZLES), String(EASY)], 1000, '"success":true', async url => {
     const answer = await fetch(`${url}/challenge`, { method: 'POST' })
     const { token } = (await answer.json()) as { token: string }
-    return ['/redeem', { token, solutions: capSolutions(token, puzzles, EASY) }]
+    return ['/redeem', { token, solutions: capSolutions(token, PUZZLES, EASY) }]
   })
 }
 
 /** @param solve fetches a challenge, and returns the path and the body of its solution */
 async function startPeer(
   name: string,
-  asked: object,
+  args: readonly string[],
   count: number,
   marker: string,
   solve: (url: string) => Promise<[path: string, body: object]>,
 ): Promise<Service> {
   const entry = new URL('server.mjs', import.meta.url).pathname
-  const server = await ChildServer.start(entry, [name, JSON.stringify(asked)])
+  const server = await startChildServer(entry, [name, ...args])
   const requests: Buffer[] = []
   for (let index = 0; index < count; index++) {
     const [path, body] = await solve(`http://127.0.0.1:${server.port}`)
@@ -132,7 +123,6 @@ async function startPeer(
   return { port: server.port, pids: [server.pid], traffic, marker, stop: () => server.stop() }
 }
 
-const CONNECTIONS = 64
 /** The share of the requests after which V8 has compiled. */
 const WARM_UP_SHARE = 0.4
 /** A load ends before that: when its requests are used up. */
@@ -142,14 +132,10 @@ async function measure({ start }: Contender): Promise<Figures> {
   const { port, pids, traffic, marker, stop } = await start()
   try {
     for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
-    const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs: LONG_MS, recycles: false }
-    const spec = { port, connections: CONNECTIONS, marker, pids, ...times }
+    const spec = { port, pids, marker, measureMs: LONG_MS }
     const warm = Math.floor(traffic.count * WARM_UP_SHARE)
-    const warmUp = await runLoad(spec, { traffic: { ...traffic, count: warm }, next: 0 })
-    const result = await runLoad(spec, { traffic, next: warm })
-    const failure = failureOf(warmUp) ?? failureOf(result)
-    if (failure !== undefined) throw new Error(failure)
-    return figuresOf(result, pids.length)
+    await runLoad(spec, { traffic: { ...traffic, count: warm }, next: 0 })
+    return figuresOf(await runLoad(spec, { traffic, next: warm }), pids.length)
   } finally {
     await stop()
   }

@@ -1,6 +1,6 @@
 /**
- * A peer behind HTTP, as its documentation starts it: `server.mjs cap` or `server.mjs altcha`, with what to ask for as JSON. Sends its
- * port to the parent.
+ * A peer behind HTTP, as its documentation starts it: `server.mjs cap PUZZLES DIGITS` or `server.mjs altcha`. Sends its port to the
+ * parent.
  *
  *   cap     @cap.js/server, whose storage hooks keep everything in maps; POST /challenge, POST /redeem
  *   altcha  altcha-lib's plug-in for Express, with its atomic store hook on a map; GET /challenge, POST /verify
@@ -8,7 +8,7 @@
 
 import express from 'express'
 
-const [name, asked = '{}'] = process.argv.slice(2)
+const [name, challengeCount, challengeDifficulty] = process.argv.slice(2)
 const app = express()
 app.use(express.json())
 
@@ -23,20 +23,20 @@ if (name === 'cap') {
   })
   const storage = { challenges: hooks(challenges, 'read'), tokens: hooks(tokens, 'get') }
   const cap = new Cap({ noFSState: true, storage })
-  app.post('/challenge', async (_, response) => response.json(await cap.createChallenge(JSON.parse(asked))))
+  const asked = { challengeCount: Number(challengeCount), challengeDifficulty: Number(challengeDifficulty) }
+  app.post('/challenge', async (_, response) => response.json(await cap.createChallenge(asked)))
   app.post('/redeem', async (request, response) => response.json(await cap.redeemChallenge(request.body)))
 } else {
   const { create } = await import('altcha-lib/frameworks/express')
-  const { algorithm, cost, counter } = JSON.parse(asked)
-  const { deriveKey } = await import(`altcha-lib/algorithms/${algorithm === 'SHA-256' ? 'sha' : 'pbkdf2'}`)
+  const { deriveKey } = await import('altcha-lib/algorithms/sha')
   const used = new Map()
   const altcha = create({
     deriveKey,
     hmacSignatureSecret: 'a secret for the bench, long enough to be accepted',
     createChallengeParameters: () => ({
-      algorithm,
-      cost,
-      counter,
+      algorithm: 'SHA-256',
+      cost: 1,
+      counter: 20,
       expiresAt: new Date(Date.now() + 600_000),
     }),
     store: {

@@ -28,11 +28,11 @@ function derivedHex(seed: string, characters: number): string {
   return text.slice(0, characters)
 }
 
-/** The payload as altcha's widget posts it: JSON in base64. @param isPbkdf2 else one SHA-256 */
-export async function altchaPayload(challenge: object, isPbkdf2: boolean): Promise<string> {
+/** The payload as altcha's widget posts it: JSON in base64. */
+export async function altchaPayload(challenge: object): Promise<string> {
   const { solveChallenge } = await import('altcha-lib')
-  const { deriveKey } = await import(isPbkdf2 ? 'altcha-lib/algorithms/pbkdf2' : 'altcha-lib/algorithms/sha')
-  const solution = await solveChallenge({ challenge: challenge as never, deriveKey, counterStart: 0 })
+  const { deriveKey } = await import('altcha-lib/algorithms/sha')
+  const solution = await solveChallenge({ challenge, deriveKey, counterStart: 0 })
   if (solution === null) throw new Error('altcha-lib finds no solution')
   return btoa(JSON.stringify({ challenge, solution }))
 }

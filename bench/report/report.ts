@@ -96,9 +96,13 @@ export function spreadsOf<Figures extends object>(all: readonly Figures[]): Spre
   return Object.fromEntries(spreads) as Spreads<Figures>
 }
 
+export function sumOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0)
+}
+
 /** NaN of none. */
 export function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length
+  return sumOf(values) / values.length
 }
 
 /** "12.3 (11.9-12.8)": the median and the range, or the value alone if all agree at this precision. A dash if nothing was measured. */

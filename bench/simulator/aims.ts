@@ -6,12 +6,10 @@ import { PRICING } from '../../src/domain/pricing.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
-import { type Cell, left, meanOf, right, table } from '../report/report.ts'
-import { BIN_MS, type Figures } from './figures.ts'
+import { type Cell, left, meanOf, right, sumOf, table } from '../report/report.ts'
+import { BINS_PER_MINUTE, type Figures } from './figures.ts'
 import { mostOf, PRICES, SCENARIOS, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
-
-const BINS_PER_MINUTE = 60_000 / BIN_MS
 
 const EVEN = 'end-rush, spread evenly'
 
@@ -161,19 +159,19 @@ function workOf({ scenario: { attacks, base }, measure }: Result): number {
 /** Hashes of the attackers for each token, over those of the base. */
 function timesBase(_: Figures, { scenario: { base }, measure }: Result): number {
   const counts = [...measure.attacks.values()]
-  const hashes = counts.reduce((sum, count) => sum + count.hashes, 0)
-  return hashes / counts.reduce((sum, { accepted }) => sum + accepted, 0) / 2 ** base!
+  const accepted = sumOf(counts.map(count => count.accepted))
+  return sumOf(counts.map(({ hashes }) => hashes)) / accepted / 2 ** base!
 }
 
 /** Tokens of the attackers a minute; without the first minute, in which prices still rise. */
 function tokensOf({ scenario: { attacks }, measure }: Result): number {
   const { from, to } = attacks![0]!
   const bins = measure.bins.slice((from + 1) * BINS_PER_MINUTE, to * BINS_PER_MINUTE)
-  return bins.reduce((sum, { accepted }) => sum + accepted, 0) / (to - from - 1)
+  return sumOf(bins.map(({ accepted }) => accepted)) / (to - from - 1)
 }
 
 /** Over the proofs a minute up to which the load of the site is no attack. */
 function tokensOverTolerated(result: Result): number {
-  const usual = result.scenario.people.reduce((sum, { rate }) => sum + mostOf(rate), 0)
+  const usual = sumOf(result.scenario.people.map(({ rate }) => mostOf(rate)))
   return tokensOf(result) / (PRICING.budgetFactor * Math.max(PRICING.siteUsualMin, usual))
 }

@@ -1,7 +1,8 @@
 /** Attackers: they rotate addresses, drop what is hard, and share one pool of processors. */
 
+import { DEVICE_CLASSES } from '../../test/harness/devices.ts'
 import type { World } from './people.ts'
-import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
+import { type Attack, PRICES } from './scenario.ts'
 import type { Challenge } from './service.ts'
 import type { Addresses } from './world.ts'
 
@@ -29,7 +30,7 @@ export class Attacker {
     this.#attack = attack
     this.#addresses = addresses
     this.#hashesPerMs = (threads * PRICES.threadMhs[puzzle] + gpus * PRICES.gpuMhs[puzzle]) * 1000
-    const browser = POPULATIONS.devices.find(({ name }) => name === device)
+    const browser = DEVICE_CLASSES.find(({ name }) => name === device)
     this.#botHashesPerMs =
       browser &&
       Array.from({ length: this.#addresses.count }, () =>

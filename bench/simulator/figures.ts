@@ -4,10 +4,11 @@
  */
 
 import type { PuzzleName } from '../../src/protocol/proof.ts'
-import { grouped, meanOf } from '../report/report.ts'
-import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
+import { grouped, meanOf, sumOf } from '../report/report.ts'
+import { type Attack, PRICES, type Scenario } from './scenario.ts'
 
-export const BIN_MS = 10_000
+const BIN_MS = 10_000
+export const BINS_PER_MINUTE = 60_000 / BIN_MS
 
 type Bin = ReturnType<typeof emptyBin>
 
@@ -19,8 +20,6 @@ interface Visit {
   readonly atMs: number
   /** Time from the first request to the token; undefined if the person left. */
   readonly delayMs: number | undefined
-  /** The part of it that the same luck would not have waited at the base. */
-  readonly addedMs: number | undefined
   readonly wasLimited: boolean
   /** Bits of the last challenge; undefined if there was none. */
   readonly bits: number | undefined
@@ -69,11 +68,6 @@ export class Measure {
   }
 }
 
-/** @param sorted ascending, not empty */
-function quantileOf(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
-}
-
 export type AttackFigures = ReturnType<typeof attackFigures>
 export type Figures = ReturnType<typeof figuresOf>
 
@@ -84,33 +78,23 @@ export function figuresOf(scenario: Scenario, measure: Measure) {
   const { puzzle } = measure
   const visits = measure.visits.filter(({ atMs }) => atMs >= from * MINUTE_MS && atMs < to * MINUTE_MS)
   const bins = measure.bins.slice((from * MINUTE_MS) / BIN_MS, (to * MINUTE_MS) / BIN_MS)
-  const challenges = sum(bins.map(bin => bin.peopleChallenges))
+  const challenges = sumOf(bins.map(bin => bin.peopleChallenges))
   const attacks = [...measure.attacks.values()]
-  const dollars = sum(attacks.map(count => sum(Object.values(dollarsOf(count, puzzle)))))
-  const hashes = sum(attacks.map(count => count.hashes))
-  const addedSeconds = sum(visits.map(addedBy))
+  const hashes = sumOf(attacks.map(count => count.hashes))
   return {
     all: delaysOf(visits),
     byPeople: delaysBy(visits, 'people'),
     byDevice: delaysBy(visits, 'device'),
     /** Bits of people's challenges: the mean, and the highest of all. */
-    meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
+    meanBits: challenges === 0 ? 0 : sumOf(bins.map(bin => bin.peopleBits)) / challenges,
     bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count, puzzle)])),
     /** Attackers' processor time (native code) over ours; undefined without work. */
     workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs[puzzle] / measure.ourMicroseconds,
-    /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
-    secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
     recoverySeconds: recovery(scenario, measure, 0.5),
     baseSeconds: recovery(scenario, measure, 0),
-    overshootBits: overshoot(scenario, measure),
     collateral: collateralOf(scenario, measure.visits),
   }
-}
-
-/** Seconds; a visit that was given up counts with all its patience. */
-function addedBy({ addedMs = POPULATIONS.patienceSeconds * 1000 }: Visit): number {
-  return addedMs / 1000
 }
 
 function delaysOf(visits: readonly Visit[]) {
@@ -119,7 +103,6 @@ function delaysOf(visits: readonly Visit[]) {
   return {
     visits: visits.length,
     ...quantilesOf(visits.map(({ delayMs }) => delayMs)),
-    added: quantilesOf(visits.map(({ addedMs }) => addedMs)),
     limited: shareOf(({ wasLimited }) => wasLimited),
     gone: shareOf(({ delayMs }) => delayMs === undefined),
   }
@@ -128,7 +111,7 @@ function delaysOf(visits: readonly Visit[]) {
 /** Seconds; undefined if there is no time. */
 function quantilesOf(times: readonly (number | undefined)[]) {
   const seconds = times.flatMap(ms => (ms === undefined ? [] : [ms / 1000])).sort((a, b) => a - b)
-  const at = (share: number) => (seconds.length === 0 ? undefined : quantileOf(seconds, share))
+  const at = (share: number) => seconds[Math.min(seconds.length - 1, Math.floor(share * seconds.length))]
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
@@ -168,54 +151,37 @@ function delaysBy(visits: readonly Visit[], key: 'people' | 'device') {
   return Object.fromEntries<ReturnType<typeof delaysOf>>(entries)
 }
 
-function dollarsOf({ attack, hashes, asked, accepted }: AttackCount, puzzle: PuzzleName) {
-  const { threads = 0, gpus = 0 } = attack
+function attackFigures(
+  { attack, hashes, asked, refused, dropped, accepted }: AttackCount,
+  puzzle: PuzzleName,
+) {
+  const { threads = 0, gpus = 0, from, to } = attack
   const { threadMhs, gpuMhs, threadDollarsPerHour, gpuDollarsPerHour, bytesPerToken } = PRICES
   const price = PRICES.addresses[attack.address]!
   const rate = threads * threadMhs[puzzle] + gpus * gpuMhs[puzzle]
   const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
   const rounds = Math.max(asked, accepted)
-  return {
-    cpu: hours * threads * threadDollarsPerHour,
-    gpu: hours * gpus * gpuDollarsPerHour,
-    addresses: (price.dollarsPerHour * attack.addresses.addresses * (attack.to - attack.from)) / 60,
-    bytes: (rounds * bytesPerToken * price.dollarsPerGb) / 1e9,
-  }
-}
-
-function attackFigures(count: AttackCount, puzzle: PuzzleName) {
-  const { attack, asked, refused, dropped, accepted } = count
   const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)
-  const costs = Object.entries(dollarsOf(count, puzzle)).map(([name, dollars]) => [name, per1000(dollars)])
   return {
     asked,
     refused,
     dropped,
     accepted,
-    acceptedPerMinute: accepted / (attack.to - attack.from),
+    acceptedPerMinute: accepted / (to - from),
     /** Dollars per 1,000 accepted tokens. */
-    cost: Object.fromEntries(costs) as ReturnType<typeof dollarsOf>,
+    cost: {
+      cpu: per1000(hours * threads * threadDollarsPerHour),
+      gpu: per1000(hours * gpus * gpuDollarsPerHour),
+      addresses: per1000((price.dollarsPerHour * attack.addresses.addresses * (to - from)) / 60),
+      bytes: per1000((rounds * bytesPerToken * price.dollarsPerGb) / 1e9),
+    },
   }
 }
 
 function meanBitsIn({ bins }: Measure, fromBin: number, toBin: number): number | undefined {
   const some = bins.slice(Math.max(0, fromBin), toBin)
-  const challenges = sum(some.map(bin => bin.peopleChallenges))
-  return challenges === 0 ? undefined : sum(some.map(bin => bin.peopleBits)) / challenges
-}
-
-const BINS_PER_MINUTE = MINUTE_MS / BIN_MS
-
-function binsOf(attacks: Scenario['attacks'] & object): readonly [number, number] {
-  const [from, to] = spanOf(attacks)
-  return [Math.floor(from / BIN_MS), Math.ceil(to / BIN_MS)]
-}
-
-/** Mean bits of each run of so many bins in which people came. */
-function meansOf(measure: Measure, fromBin: number, toBin: number, length: number): number[] {
-  const count = Math.max(0, Math.ceil((toBin - fromBin) / length))
-  const starts = Array.from({ length: count }, (_, index) => fromBin + index * length)
-  return starts.flatMap(start => meanBitsIn(measure, start, Math.min(toBin, start + length)) ?? [])
+  const challenges = sumOf(some.map(bin => bin.peopleChallenges))
+  return challenges === 0 ? undefined : sumOf(some.map(bin => bin.peopleBits)) / challenges
 }
 
 /**
@@ -225,27 +191,18 @@ function meansOf(measure: Measure, fromBin: number, toBin: number, length: numbe
  */
 function recovery({ attacks = [], minutes }: Scenario, measure: Measure, tolerance: number) {
   if (attacks.length === 0) return undefined
-  const [first, endOfRequests] = binsOf(attacks)
+  const [fromMs, toMs] = spanOf(attacks)
+  const first = Math.floor(fromMs / BIN_MS)
   // Hard challenges keep an attacker's processors busy for minutes more.
-  const end = Math.max(endOfRequests, measure.bins.findLastIndex(({ accepted }) => accepted > 0) + 1)
+  const lastToken = measure.bins.findLastIndex(({ accepted }) => accepted > 0)
+  const end = Math.max(Math.ceil(toMs / BIN_MS), lastToken + 1)
   const last = minutes * BINS_PER_MINUTE
   const quietBits = meanBitsIn(measure, 0, first)
   if (end >= last || quietBits === undefined) return undefined
-  const most = Math.max(quietBits + tolerance, ...meansOf(measure, 0, first, 1))
+  const quiet = measure.bins.slice(0, first).flatMap((_, bin) => meanBitsIn(measure, bin, bin + 1) ?? [])
+  const most = Math.max(quietBits + tolerance, ...quiet)
   for (let bin = last - BINS_PER_MINUTE; bin >= end; bin--)
     if ((meanBitsIn(measure, bin, bin + BINS_PER_MINUTE) ?? 0) > most)
       return ((bin + 1 - end) * BIN_MS) / 1000
   return 0
-}
-
-/** Bits of people in the worst minute of the attacks, above the mean of their second half. */
-function overshoot({ attacks = [] }: Scenario, measure: Measure): number | undefined {
-  const [first, end] = attacks.length === 0 ? [0, 0] : binsOf(attacks)
-  const settled = meanBitsIn(measure, Math.ceil((first + end) / 2), end)
-  const minutes = meansOf(measure, first, end, BINS_PER_MINUTE)
-  return settled === undefined ? undefined : Math.max(...minutes) - settled
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0)
 }

@@ -12,11 +12,13 @@ import {
   tool,
   type Values,
 } from '../../test/harness/command-line.ts'
+import { DEVICE_CLASSES } from '../../test/harness/devices.ts'
 import { choice } from '../report/options.ts'
+import { table } from '../report/report.ts'
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
-import { besideTable, scenarioTable } from './report.ts'
-import { BUSY_SITES, POPULATIONS, SCENARIOS, type Scenario } from './scenario.ts'
+import { BESIDE_CELLS, CELLS } from './report.ts'
+import { BUSY_SITES, SCENARIOS, type Scenario } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
@@ -37,13 +39,12 @@ const OPTIONS = {
 type EffectOptions = Values<typeof OPTIONS>
 
 const DETAILS = `\
-Columns: seconds to a token (p50, p95, p99) of all people; x1/2, x2: the p95 of devices half and twice as fast; added: p95 and
-p99 of what the same luck would not have waited at the base; gone: left without a token; held: met a limit; bits: mean and
-highest of people's challenges; over: bits of the worst minute above the second half of the attack; accepted: the attackers'
-tokens a minute; dollars: of the attackers per 1,000 tokens, as processors + GPUs + addresses + bytes; work: attackers'
-processor time over ours; s/$: seconds that people waited longer for each dollar; back: seconds after the attack until people's
-bits are as before; others: what the attack adds to people's bits and takes from their score, of those behind the attackers'
-addresses if there are such. Work shows what a proof costs the attacker, and p95 and p99 over p50 the luck of a single counter.`
+Columns: seconds to a token (p50, p95, p99) of all people; x1/2, x2: the p95 of devices half and twice as fast; gone: left without
+a token; held: met a limit; bits: mean and highest of people's challenges; accepted: the attackers' tokens a minute; dollars: of the
+attackers per 1,000 tokens, as processors + GPUs + addresses + bytes; work: attackers' processor time over ours; back: seconds after
+the attack until people's bits are as before; others: what the attack adds to people's bits and takes from their score, of those
+behind the attackers' addresses if there are such. Work shows what a proof costs the attacker, and p95 and p99 over p50 the luck of
+a single counter.`
 
 const CHECK_SECONDS = 300
 
@@ -80,7 +81,7 @@ function tellAims({ seed, speed = 1, base, puzzle }: EffectOptions): number {
 
 /** The base of sha256 for which low phones hash as long as for this base of hashwx. */
 function equalBase(base: number): number {
-  const { medianMhs } = POPULATIONS.devices.find(({ name }) => name === 'low phone')!
+  const { medianMhs } = DEVICE_CLASSES.find(({ name }) => name === 'low phone')!
   return base + Math.log2(medianMhs.sha256 / medianMhs.hashwx)
 }
 
@@ -90,7 +91,7 @@ function tellBeside(options: EffectOptions): number {
   const results = chosen(options).flatMap(one =>
     PUZZLES.flatMap(puzzle => resultsOf({ ...one, base: bases[puzzle] }, { ...options, speed, puzzle })),
   )
-  if (!options.json) process.stdout.write(`${besideTable(results)}\n`)
+  if (!options.json) process.stdout.write(`${table('', BESIDE_CELLS, results)}\n`)
   return 0
 }
 
@@ -99,7 +100,7 @@ async function run(options: EffectOptions): Promise<number> {
   if (options.aims) return tellAims(options)
   if (options.beside) return tellBeside(options)
   const rows = chosen(options).map(one => resultsOf({ ...one, base: options.base ?? one.base }, options))
-  if (!options.json) process.stdout.write(`${scenarioTable(rows)}\n`)
+  if (!options.json) process.stdout.write(`${table('', CELLS, rows)}\n`)
   return 0
 }
 

@@ -1,9 +1,9 @@
 /** People in the simulator: they send requests as the widget does, wait as Retry-After says, and leave after a time. */
 
 import type { Address } from '../../src/addresses/address.ts'
-import type { DeviceClass } from '../../test/harness/devices.ts'
+import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
 import type { Measure } from './figures.ts'
-import { type People, POPULATIONS } from './scenario.ts'
+import type { People } from './scenario.ts'
 import type { Service, Solution } from './service.ts'
 import type { Draw, Timeline } from './world.ts'
 
@@ -13,6 +13,10 @@ const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
 const WAIT_MS_MAX = 120_000
+/** People leave after so long without a token. */
+const PATIENCE_MS = 30_000
+/** The challenge and the verification take one each. */
+const ROUND_TRIPS_MS = 2 * 80
 /** The widget renews a token after this share of its life, while the page stays open. */
 const RENEW_AT = 0.8
 const TOKEN_MS = 300_000
@@ -34,8 +38,6 @@ export class Visitor {
   readonly #hashesPerMs: number
   readonly #beganMs: number
   #rounds = 0
-  /** What the first challenge would take at the base and without any wait; undefined before it. */
-  #baseMs: number | undefined
   #bits: number | undefined
   readonly #leavesAtMs: number
   #wasLimited = false
@@ -46,18 +48,17 @@ export class Visitor {
   constructor(world: World, people: People, address: Address) {
     const { draw, timeline, speed } = world
     const { puzzle } = world.service
-    const { devices } = POPULATIONS
-    const known = devices.find(({ name }) => name === people.device)
+    const known = DEVICE_CLASSES.find(({ name }) => name === people.device)
     this.#world = world
     this.#people = people
-    this.#device = known ?? draw.weighted(devices)
+    this.#device = known ?? draw.weighted(DEVICE_CLASSES)
     this.#address = address
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs[puzzle] * 1000, this.#device.sigma) * speed
     this.#beganMs = timeline.nowMs
     const { staysMinutes } = people
     this.#leavesAtMs =
       staysMinutes === undefined ? 0 : timeline.nowMs + draw.exponential(staysMinutes * 60_000)
-    timeline.after(POPULATIONS.patienceSeconds * 1000, () => this.#leave())
+    timeline.after(PATIENCE_MS, () => this.#leave())
     this.#ask(1)
   }
 
@@ -71,12 +72,10 @@ export class Visitor {
       return
     }
     measure.issuedToPerson(timeline.nowMs, answer.bits)
-    const luckyMs = draw.exponential(1 / this.#hashesPerMs)
-    const tripsMs = 2 * POPULATIONS.roundTripMs
     this.#bits = answer.bits
-    this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
     const solution = { challenge: answer, isRight: true }
-    timeline.after(tripsMs + luckyMs * 2 ** answer.bits, () => this.#send(solution, 1))
+    const solvingMs = draw.exponential(1 / this.#hashesPerMs) * 2 ** answer.bits
+    timeline.after(ROUND_TRIPS_MS + solvingMs, () => this.#send(solution, 1))
   }
 
   #send(solution: Solution, tries: number): void {
@@ -120,7 +119,6 @@ export class Visitor {
       device: this.#device.name,
       atMs: this.#beganMs,
       delayMs,
-      addedMs: delayMs === undefined ? undefined : Math.max(0, delayMs - this.#baseMs!),
       wasLimited: this.#wasLimited,
       bits: this.#bits,
       score,

@@ -1,22 +1,14 @@
 /** The figures of scenarios as a table. */
 
-import { type Cell, left, right, table } from '../report/report.ts'
+import { type Cell, left, right } from '../report/report.ts'
 import type { AttackFigures, Figures } from './figures.ts'
 import type { Result } from './simulate.ts'
 
 /** A scenario at one speed of people's devices after another. */
 type Row = readonly Result[]
 
-export function scenarioTable(rows: readonly Row[]): string {
-  return table('', CELLS, rows)
-}
-
 /** Shows both puzzles, one result after another. */
-export function besideTable(results: readonly Result[]): string {
-  return table('', BESIDE_CELLS, results)
-}
-
-const BESIDE_CELLS: readonly Cell<Result>[] = [
+export const BESIDE_CELLS: readonly Cell<Result>[] = [
   [left('scenario'), ({ scenario }) => scenario.name],
   [left('puzzle'), ({ scenario: { base }, measure }) => `${measure.puzzle} ${base!.toFixed(2)}`],
   [right('p50, p95, p99 s'), ({ figures }) => quantilesText(figures.all)],
@@ -27,19 +19,16 @@ const BESIDE_CELLS: readonly Cell<Result>[] = [
   [right('work'), ({ figures }) => figures.workRatio?.toFixed(0) ?? ''],
 ]
 
-const CELLS: readonly Cell<Row>[] = [
+export const CELLS: readonly Cell<Row>[] = [
   [left('scenario'), ([first]) => first!.scenario.name],
   figure('p50, p95, p99 s', ({ all }) => quantilesText(all)),
   [right('x1/2, x2'), ([, ...others]) => secondsText(...others.map(({ figures }) => figures.all.p95))],
-  figure('added', ({ all: { added } }) => secondsText(added.p95, added.p99)),
   figure('gone %', ({ all }) => percent(all.gone)),
   figure('held %', ({ all }) => percent(all.limited)),
   figure('bits', ({ meanBits, bitsMax }) => `${meanBits.toFixed(2)} (${bitsMax})`),
-  figure('over', ({ overshootBits }) => overshootBits?.toFixed(2)),
   figure('accepted', ({ attacks }) => lastOf(attacks)?.acceptedPerMinute.toFixed(1)),
   figure('dollars', ({ attacks }) => costText(lastOf(attacks))),
   figure('work', ({ workRatio }) => workRatio?.toFixed(0)),
-  figure('s/$', ({ secondsPerDollar }) => secondsPerDollar?.toPrecision(2)),
   figure('back s', ({ recoverySeconds }) => recoverySeconds?.toString()),
   figure(
     'others',

@@ -1,8 +1,7 @@
-/** The form of scenarios.json and busy-sites.json, of populations.json and of prices.json. */
+/** The form of scenarios.json and busy-sites.json, and of prices.json. */
 
 import { readFileSync } from 'node:fs'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
-import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
 import type { AddressPlan } from './world.ts'
 
 /** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of a period. */
@@ -16,8 +15,6 @@ export interface Scenario {
   readonly about: string
   readonly minutes: number
   readonly base?: number | undefined
-  /** The site's solving time, which takes the base's place. */
-  readonly solveMs?: number
   /** Figures are taken of this part; of the whole if not given. */
   readonly measured?: readonly [fromMinute: number, toMinute: number]
   readonly people: readonly People[]
@@ -59,12 +56,6 @@ export interface Attack {
   readonly address: string
 }
 
-interface Populations {
-  readonly patienceSeconds: number
-  readonly roundTripMs: number
-  readonly devices: readonly DeviceClass[]
-}
-
 type ByPuzzle = Readonly<Record<PuzzleName, number>>
 
 interface Prices {
@@ -81,10 +72,6 @@ interface Prices {
 
 const read = <Data>(name: string): Data => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'))
 
-export const POPULATIONS: Populations = {
-  ...read<Omit<Populations, 'devices'>>('populations.json'),
-  devices: DEVICE_CLASSES,
-}
 export const PRICES = read<Prices>('prices.json')
 
 export const SCENARIOS = read<readonly Scenario[]>('scenarios.json')

@@ -23,7 +23,7 @@ import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../sr
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { BASE_BITS, baseOf } from '../../src/domain/site-fields.ts'
+import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { Scenario } from './scenario.ts'
 import type { Timeline } from './world.ts'
@@ -36,8 +36,6 @@ const SWEEP_MS = ACCEPTED_MS
 
 export interface Challenge {
   readonly bits: number
-  /** The site's base for it. */
-  readonly base: number
   readonly issuedAtMs: number
   readonly expiresAtMs: number
 }
@@ -55,17 +53,16 @@ export interface Solution {
   readonly isRight: boolean
 }
 
-type SiteChoice = Pick<Scenario, 'base' | 'solveMs'> & { readonly puzzle?: PuzzleName }
+type SiteChoice = Pick<Scenario, 'base'> & { readonly puzzle?: PuzzleName }
 
 /** A service of one site. */
 export class Service {
-  readonly base: number
   readonly puzzle: PuzzleName
   /** The meters by their names in Redis, without the shard. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
+  readonly #base: number
   readonly #clock: Pick<Timeline, 'nowMs'>
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
-  readonly #solveMs: number | undefined
   readonly #tags: AddressTags
   #firstProofs: readonly Meter[] = []
   #sweptAtMs = 0
@@ -73,13 +70,12 @@ export class Service {
 
   constructor(
     clock: Pick<Timeline, 'nowMs'>,
-    { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
+    { puzzle = 'sha256', base = BASE_BITS[puzzle] }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
     this.#tags = new AddressTags(new Keyring([secret]).signing)
-    this.base = base
+    this.#base = base
     this.puzzle = puzzle
-    this.#solveMs = solveMs
     this.#clock = clock
   }
 
@@ -91,12 +87,14 @@ export class Service {
     const issuedAtMs = this.#clock.nowMs
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limitPerMinute: challengeAddressSite, accepted }
-    const base = this.#base()
     const traffic = trafficOf(this.#metersOf(address), networkPricing(address, PRICING), 0, false, PRICING)
-    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, PRICING))
+    const bits = difficultyOf(
+      { ...SITE_DEFAULTS.difficulty, base: this.#base },
+      priceOf(counts, traffic, PRICING),
+    )
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
-    return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
+    return { bits, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
   }
 
   verify(address: Address, { challenge, isRight }: Solution): VerifyAnswer {
@@ -113,7 +111,7 @@ export class Service {
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
     const traffic = trafficOf(meters, networkPricing(address, PRICING), 0, false, PRICING)
-    const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
+    const bounds = { ...SITE_DEFAULTS.difficulty, base: this.#base }
     if (checkPrice(challenge.bits, bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
@@ -126,12 +124,6 @@ export class Service {
       addressFailures: countedFailures(failures, accepted),
     })
     return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }
-  }
-
-  #base(): number {
-    if (this.#solveMs === undefined) return this.base
-    const { min, max } = SITE_DEFAULTS.difficulty
-    return baseOf({ solveMs: this.#solveMs, min, max }, this.puzzle)
   }
 
   #metersOf(address: Address): Meters {

@@ -35,12 +35,8 @@ export interface RunResult {
 /** One puzzle, solved by the widget's own workers. */
 export interface PoolResult {
   readonly counter: number
-  /** Hashes of all threads, if the others were as fast as the one that found the counter. */
-  readonly tries: number
   /** Time from the puzzle to its counter, with workers that had started before. */
   readonly searchMs: number
-  /** All of it: the workers' start, and what the pool waits for besides the counter. */
-  readonly totalMs: number
 }
 
 /** The GPU's search, without threads. */

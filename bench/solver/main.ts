@@ -6,11 +6,11 @@ import { build } from 'esbuild'
 import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { launchBrowser, WEBGPU_IN_SOFTWARE } from '../../test/harness/browser.ts'
 import { PageServer } from '../../test/harness/browser-pages.ts'
-import { ToolError, tell, text, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { tell, toggle, tool, UsageError, type Values } from '../../test/harness/command-line.ts'
 import { DRIVEN_ENGINES, DrivenBrowser } from '../../test/harness/driven-browser.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { installPeers } from '../packages.ts'
-import { filter } from '../report/options.ts'
+import { choice, filter } from '../report/options.ts'
 import { machine, OUTPUT, publish } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
@@ -49,8 +49,8 @@ const OPTIONS = {
     'Only solvers whose name holds it, such as powgate or cap.',
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
-  browser: text('NAME', `Instead of Chromium: ${DRIVEN_ENGINES.join(' or ')}. Without --gpu.`),
-  gpu: text('KIND', 'Also the GPU, through WebGPU: card, or software where there is no card.'),
+  browser: choice(['chromium', ...DRIVEN_ENGINES], 'Where'),
+  gpu: choice(['no', 'card', 'software'], 'Also the GPU, through WebGPU in Chromium'),
   slow: toggle('Instead: the whole widget, with 1, 1/4 and 1/16 of a core. Needs root, for a cgroup.'),
   ...OUTPUT,
 }
@@ -75,17 +75,15 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
     publish(slowReport(rows), rows, options)
     return 0
   }
-  if (options.gpu !== undefined && !(options.gpu in GPU_FLAGS))
-    throw new ToolError(`--gpu: expected one of ${Object.keys(GPU_FLAGS).join(', ')}`)
-  const engine = DRIVEN_ENGINES.find(name => name === options.browser)
-  if (options.browser !== engine) throw new ToolError(`--browser: expected ${DRIVEN_ENGINES.join(' or ')}`)
-  if (engine !== undefined && options.gpu !== undefined) throw new ToolError('--gpu: only in Chromium')
+  const { browser, gpu, filter: contenders } = options
+  if (browser !== 'chromium' && gpu !== 'no') throw new UsageError('--gpu: only in Chromium')
   installPeers()
   const sizes = options.quick ? QUICK : FULL
   const site = await startSite()
   try {
-    const bench = engine === undefined ? inChromium(options.gpu) : inDriven(engine)
-    const figures = await bench(options.filter, sizes, site.origin())
+    const figures = await (browser === 'chromium'
+      ? inChromium(contenders, sizes, site.origin(), gpu)
+      : inDriven(contenders, sizes, site.origin(), browser))
     publish(reportOf(figures), figures, options)
   } finally {
     await site.stop()
@@ -94,48 +92,43 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
 }
 
 /** Chromium on Linux has WebGPU off by default. */
-const GPU_FLAGS: Readonly<Record<string, readonly string[]>> = {
+const GPU_FLAGS = {
+  no: [],
   card: ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--ignore-gpu-blocklist'],
   software: WEBGPU_IN_SOFTWARE,
 }
 
-type Bench = (contenders: readonly ContenderName[], sizes: Sizes, url: string) => Promise<SolverFigures>
+type Contenders = readonly ContenderName[]
 
-function inChromium(gpu: string | undefined): Bench {
-  return async (contenders, sizes, url) => {
-    const browser = await launchBrowser({ flags: gpu === undefined ? [] : GPU_FLAGS[gpu]! })
-    try {
-      const page = await browser.newPage()
-      await page.goto(url)
-      const name = `Chromium ${browser.version()}`
-      const ofGpu = async () =>
-        gpu === undefined ? undefined : gpuFigures(gpu, await measureGpu(browser, url, sizes))
-      return await measureAll(page, name, contenders, sizes, ofGpu)
-    } finally {
-      await browser.close()
-    }
+async function inChromium(contenders: Contenders, sizes: Sizes, url: string, gpu: keyof typeof GPU_FLAGS) {
+  const browser = await launchBrowser({ flags: GPU_FLAGS[gpu] })
+  try {
+    const page = await browser.newPage()
+    await page.goto(url)
+    const figures = await measureAll(page, `Chromium ${browser.version()}`, contenders, sizes)
+    if (gpu === 'no') return figures
+    return { ...figures, gpu: gpuFigures(gpu, await measureGpu(browser, url, sizes)) }
+  } finally {
+    await browser.close()
   }
 }
 
-function inDriven(engine: DrivenBrowser['engine']): Bench {
-  return async (contenders, sizes, url) => {
-    const browser = await DrivenBrowser.start(engine)
-    try {
-      await browser.open(url)
-      const agent = await browser.evaluate<string>('navigator.userAgent')
-      return await measureAll(browser, agent, contenders, sizes, async () => undefined)
-    } finally {
-      await browser.stop()
-    }
+async function inDriven(contenders: Contenders, sizes: Sizes, url: string, engine: DrivenBrowser['engine']) {
+  const browser = await DrivenBrowser.start(engine)
+  try {
+    await browser.open(url)
+    const agent = await browser.evaluate<string>('navigator.userAgent')
+    return await measureAll(browser, agent, contenders, sizes)
+  } finally {
+    await browser.stop()
   }
 }
 
 async function measureAll(
   page: Evaluating,
   browser: string,
-  contenders: readonly ContenderName[],
+  contenders: Contenders,
   sizes: Sizes,
-  ofGpu: () => Promise<ReturnType<typeof gpuFigures> | undefined>,
 ): Promise<SolverFigures> {
   const { loadAverage } = machine()
   await eventually(10_000, 'the bench', () => page.evaluate("'bench' in globalThis"))
@@ -144,7 +137,7 @@ async function measureAll(
   tell('all solvers find the right counters')
   const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads])
   const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads) : []
-  return figuresOf({ browser, loadAverage, sizes }, rates, solves, await ofGpu())
+  return figuresOf({ browser, loadAverage, sizes }, rates, solves)
 }
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))

@@ -9,7 +9,6 @@ import {
   type Cell,
   left,
   machine,
-  meanOf,
   reportText,
   right,
   spreadsOf,
@@ -19,7 +18,7 @@ import {
 import { CONTENDERS, type ContenderName, type GpuRun } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'
 
-export type SolverFigures = ReturnType<typeof figuresOf>
+export type SolverFigures = ReturnType<typeof figuresOf> & { readonly gpu?: GpuFigures }
 type RateRow = ReturnType<typeof rateRow>
 type SolveRow = ReturnType<typeof solveRow>
 type GpuFigures = ReturnType<typeof gpuFigures>
@@ -35,7 +34,6 @@ export function figuresOf(
   where: { readonly browser: string; readonly loadAverage: number; readonly sizes: Sizes },
   rates: readonly Rate[],
   solves: readonly Solves[],
-  gpu?: GpuFigures,
 ) {
   const rows = rates.map(rate => rateRow(rate, rates))
   const aims = AIMS.flatMap(([contender, least]): Aim[] => {
@@ -45,7 +43,7 @@ export function figuresOf(
     return [{ about, isMet: found >= least, found: `${found.toFixed(2)} x` }]
   })
   const surroundings = { ...machine(), peers: wantedVersions(), ...where }
-  return { surroundings, rates: rows, solves: solves.map(solveRow), aims, gpu }
+  return { surroundings, rates: rows, solves: solves.map(solveRow), aims }
 }
 
 export function gpuFigures(kind: string, runs: readonly GpuRun[]) {
@@ -66,29 +64,19 @@ function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) 
   }
 }
 
-function solveRow({ puzzle, difficulty, results, rates }: Solves) {
+function solveRow({ puzzle, difficulty, results }: Solves) {
   const searchMs = results.map(({ value }) => value.searchMs)
-  const totalMs = results.map(({ value }) => value.totalMs)
-  const tries = meanOf(results.map(({ value }) => value.tries))
-  // 2^difficulty tries, at the rate measured between these puzzles.
-  const mean = (1000 * 2 ** difficulty) / spreadOf(rates).median
   return {
     puzzle,
     difficulty,
     nonces: results.length,
-    searchMs: { median: quantile(searchMs, 0.5), p95: quantile(searchMs, 0.95), mean: meanOf(searchMs) },
-    // Tries are geometric: a share q of puzzles takes at most -ln(1 - q) times the mean.
-    expectedMs: { median: Math.LN2 * mean, p95: Math.log(20) * mean, mean },
-    /** Above 1, these nonces took more tries than others would. */
-    luck: tries / 2 ** difficulty,
-    /** With the workers' start and all that the pool waits for. */
-    totalMs: { median: quantile(totalMs, 0.5), p95: quantile(totalMs, 0.95) },
+    searchMs: { median: quantile(searchMs, 0.5), p95: quantile(searchMs, 0.95) },
     othersBusy: spreadsOf(results.map(({ othersBusy }) => ({ othersBusy }))).othersBusy,
   }
 }
 
 /** The smallest value that at least such a share of all do not exceed. */
-export function quantile(values: readonly number[], share: number): number {
+function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
 }
@@ -126,13 +114,8 @@ const SOLVE_CELLS: readonly Cell<SolveRow>[] = [
   [left('puzzle'), ({ puzzle }) => puzzle],
   [right('bits'), ({ difficulty }) => String(difficulty)],
   [right('nonces'), ({ nonces }) => String(nonces)],
-  ...(['median', 'p95', 'mean'] as const).flatMap((name): Cell<SolveRow>[] => [
-    [right(`${name} ms`), ({ searchMs }) => searchMs[name].toFixed(0)],
-    [right('expected'), ({ expectedMs }) => expectedMs[name].toFixed(0)],
-  ]),
-  [right('tries / 2^bits'), ({ luck }) => luck.toFixed(2)],
-  [right('all: median ms'), ({ totalMs }) => totalMs.median.toFixed(0)],
-  [right('p95 ms'), ({ totalMs }) => totalMs.p95.toFixed(0)],
+  [right('median ms'), ({ searchMs }) => searchMs.median.toFixed(0)],
+  [right('95 % ms'), ({ searchMs }) => searchMs.p95.toFixed(0)],
   [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy?.median)],
 ]
 
@@ -141,6 +124,5 @@ function legend({ surroundings }: SolverFigures): string {
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
   return `${cpu}, ${cores} cores, ${browser}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
 Rates: median (range) of ${sizes.repeat} x ${sizes.measureMs} ms in turn, each in fresh workers after ${sizes.warmUpMs} ms; ratios within a round.
-Solving, by the widget's workers: from the puzzle to its counter; expected at the
-rate measured in between; all: also until the workers run, and until the pool has what else it waits for.`
+Solving, by the widget's workers: from the puzzle to its counter.`
 }

@@ -37,9 +37,7 @@ export interface Rate {
 export interface Solves {
   readonly puzzle: PuzzleName
   readonly difficulty: number
-  readonly results: Measured<PoolResult>[]
-  /** Hashes per second of our best solver on as many threads, measured between the puzzles. */
-  readonly rates: number[]
+  readonly results: readonly Measured<PoolResult>[]
 }
 
 /** A page of Playwright, or a browser that is driven otherwise. */
@@ -49,8 +47,6 @@ export interface Evaluating {
 
 /** Solving ends early after this, with fewer nonces, but never with none. */
 const SOLVES_MS_MAX = 110_000
-/** The speed of a machine changes within minutes, so what to expect is measured after so many puzzles. */
-const SOLVES_PER_RATE = 10
 const CHECK_BITS = 12
 const CHECK_NONCES = 3
 
@@ -102,21 +98,16 @@ export async function measureRates(
 /** Solves both puzzles. Throws Error if a counter is no proof. */
 export async function measureSolves(
   page: Evaluating,
-  { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Sizes,
+  { difficulties, noncesPerDifficulty }: Sizes,
   threads: number,
 ): Promise<Solves[]> {
   const all: Solves[] = []
   const rows = PUZZLES.flatMap(puzzle => difficulties[puzzle].map(difficulty => ({ puzzle, difficulty })))
   const endMs = performance.now() + SOLVES_MS_MAX
   for (const { puzzle, difficulty } of rows) {
-    const fastest = puzzle === 'hashwx' ? 'hashwx' : 'simd'
     const results: Measured<PoolResult>[] = []
-    const rates: number[] = []
     while (results.length < noncesPerDifficulty && (results.length === 0 || performance.now() < endMs)) {
       const nonce = nonceOf(`solve ${results.length} at ${difficulty} bits`)
-      if (results.length % SOLVES_PER_RATE === 0) {
-        rates.push(await call(page, 'rate', fastest, { nonce, threads, warmUpMs, ms }))
-      }
       const result = await measured(() =>
         call(page, 'solve', { nonce, difficulty, algorithm: puzzle }, threads),
       )
@@ -126,7 +117,7 @@ export async function measureSolves(
       }
       results.push(result)
     }
-    all.push({ puzzle, difficulty, results, rates })
+    all.push({ puzzle, difficulty, results })
     tell(`solving: ${results.length} nonces at ${difficulty} bits of ${puzzle}`)
   }
   return all
@@ -155,7 +146,7 @@ function nonceOf(purpose: string): string {
 }
 
 /** What a contender must find: hashes per second count only if none is left out. */
-export function firstProof(contender: ContenderName, nonce: string, bits: number): number {
+function firstProof(contender: ContenderName, nonce: string, bits: number): number {
   for (let counter: number = CONTENDERS[contender].firstCounter; ; counter++) {
     if (checkProof(nonce, counter, bits, puzzleOf(contender))) return counter
   }

@@ -18,13 +18,8 @@ import { disturbanceNote, measured } from '../disturbance.ts'
 import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
 
 const PUZZLES_BITS: readonly Puzzle[] = [
-  ['sha256', 16],
-  ['sha256', 18],
-  ['sha256', 20],
-  ['sha256', 22],
-  ['hashwx', 16],
-  ['hashwx', 17],
-  ['hashwx', 18],
+  ...[16, 18, 20, 22].map((bits): Puzzle => ['sha256', bits]),
+  ...[16, 17, 18].map((bits): Puzzle => ['hashwx', bits]),
 ]
 export const SLOW = { shares: [1, 1 / 4, 1 / 16], puzzles: PUZZLES_BITS, runs: 9 }
 export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], puzzles: [['hashwx', 16]], runs: 1 }
@@ -37,7 +32,6 @@ interface Run {
   readonly tokenMs: number
   /** Time from the challenge to its counter. */
   readonly solveTimeMs: number
-  readonly tries: number
   /** The longest task of the page's main thread. */
   readonly longestTaskMs: number
 }
@@ -138,7 +132,7 @@ new PerformanceObserver(list => {
 }).observe({ type: 'longtask', buffered: true })
 window.verified = new Promise((resolve, reject) => {
   const gate = document.querySelector('pow-gate')
-  gate.addEventListener('verified', ({ detail: { solveTimeMs, tries } }) => resolve({ tokenMs: performance.now(), solveTimeMs, tries }))
+  gate.addEventListener('verified', ({ detail: { solveTimeMs } }) => resolve({ tokenMs: performance.now(), solveTimeMs }))
   gate.addEventListener('failed', ({ detail }) => reject(new Error(detail.message)))
 })`
 
@@ -161,8 +155,6 @@ async function runsOf(browser: Browser, url: string, count: number, group: CpuGr
   return runs
 }
 
-const sum = (runs: readonly Run[], name: keyof Run) => runs.reduce((total, run) => total + run[name], 0)
-
 export function slowReport(rows: readonly SlowRow[]): string {
   const { cpu, loadAverage } = machine()
   const spread = (name: keyof Run, scale: number, digits: number) => (row: SlowRow) =>
@@ -174,7 +166,6 @@ export function slowReport(rows: readonly SlowRow[]): string {
     [right('pages'), ({ runs }) => String(runs.length)],
     [right('token, s'), spread('tokenMs', 1000, 2)],
     [right('solver, s'), spread('solveTimeMs', 1000, 2)],
-    [right('MH/s'), ({ runs }) => (sum(runs, 'tries') / sum(runs, 'solveTimeMs') / 1000).toFixed(2)],
     [right('longest task, ms'), spread('longestTaskMs', 1, 0)],
     [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
   ]
