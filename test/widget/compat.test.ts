@@ -87,6 +87,9 @@ const box = (vendor: string, data = 'data-callback="passed"') =>
 const SEND = '<button>Send</button>'
 const APPENDED = "document.body.appendChild(document.createElement('div'))"
 
+/** As Turbo restores a page. */
+const RESTORE = 'document.body.replaceWith(document.body.cloneNode(true))'
+
 const fieldOf = (page: Page, name: string) =>
   evaluate<string>(page, `document.querySelector('[name="${name}"]').value`)
 
@@ -100,6 +103,10 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
   assert.equal(await evaluate(page, 'turnstile.getResponse()'), token)
   assert.equal(await evaluate(page, 'turnstile.isExpired()'), false)
   assert.equal(await page.locator('pow-gate').getAttribute('theme'), 'light')
+  await evaluate(page, RESTORE)
+  const second = await called(page, 'passed', 2)
+  assert.equal(await fieldOf(page, 'cf-turnstile-response'), second)
+  assert.equal(await evaluate(page, 'turnstile.getResponse()'), second)
   assertQuiet(notes)
   await page.click('text=Send')
   const response = await postedAs('cf-turnstile-response')
@@ -307,6 +314,7 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
     { script: 'window.send = () => document.forms[0].submit()' },
   )
   await page.locator('pow-gate').waitFor({ state: 'attached' })
+  await evaluate(page, RESTORE)
   assertQuiet(notes)
   await page.click('text=Send')
   assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
