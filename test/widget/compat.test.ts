@@ -17,6 +17,7 @@ import {
   visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { REFUSED } from './answers.ts'
 
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
@@ -337,8 +338,15 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   assertQuiet(notes)
   const wrong = `grecaptcha.execute('${SITE_KEY}', { action: 'log-in' }).catch(error => error.message)`
   assert.match(await evaluate(page, wrong), /^powgate: "action" must match/)
+  await evaluate(page, "document.body.style.height = '3000px'")
+  gateway.fail({ path: '/challenge', answer: REFUSED })
+  assert.equal(await evaluate(page, `${enterprise}.catch(({ code }) => code)`), 'site-inactive')
+  const corner = page.locator('pow-gate .box')
+  const { y, height } = (await corner.boundingBox())!
+  assert.equal(y + height, page.viewportSize()!.height, 'a failure is in view')
   const next = await evaluate<string>(page, `grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' })`)
   assert.equal((await redeem(next)).action, 'cart/add')
+  assert.equal(await corner.isVisible(), false)
 })
 
 const VENDORS = [
