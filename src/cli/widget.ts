@@ -47,7 +47,8 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets): void {
   printLine(`  ${script}`, `  ${element}`, '')
   printLine('Pinned to this build: after an upgrade of the service, print it again.', '')
   printLine(`  ${pinnedScript}`, '')
-  printLine('A page with a Content-Security-Policy adds to it:', '')
+  printLine('If the page has a Content-Security-Policy, add the address to these directives of it.')
+  printLine('A missing one starts as a copy of default-src; without that, leave it out:', '')
   printLine(`  ${csp.join('; ')}`, '')
   printLine('--json lists each file too, with its size.')
 }

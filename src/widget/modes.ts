@@ -93,6 +93,8 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
     } catch (error) {
       throwIfAborted(settings.signal) // A frame that left the page with its element was not forbidden.
       if (error instanceof ModeBlockedError) refused.add(mode)
+      // Without network every mode fails, and the next may be one that the page's policy forbids.
+      else if (!navigator.onLine) throw error
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }

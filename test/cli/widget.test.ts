@@ -26,6 +26,7 @@ test('powgate widget prints tags and a policy, as JSON and as text', async () =>
   const text = await powgate.text('widget')
   for (const line of [script, pinnedScript, element, csp.join('; ')])
     assert.ok(text.includes(`  ${line}\n`), line)
+  assert.match(text, /copy of default-src/, 'a new directive takes its place')
   assert.ok(text.split('\n').length < 20, 'what a page needs, and no list of files')
 })
 

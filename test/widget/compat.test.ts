@@ -17,6 +17,7 @@ import {
   visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { REFUSED } from './answers.ts'
 
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
@@ -87,6 +88,9 @@ const box = (vendor: string, data = 'data-callback="passed"') =>
 const SEND = '<button>Send</button>'
 const APPENDED = "document.body.appendChild(document.createElement('div'))"
 
+/** As Turbo restores a page. */
+const RESTORE = 'document.body.replaceWith(document.body.cloneNode(true))'
+
 const fieldOf = (page: Page, name: string) =>
   evaluate<string>(page, `document.querySelector('[name="${name}"]').value`)
 
@@ -100,6 +104,10 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
   assert.equal(await evaluate(page, 'turnstile.getResponse()'), token)
   assert.equal(await evaluate(page, 'turnstile.isExpired()'), false)
   assert.equal(await page.locator('pow-gate').getAttribute('theme'), 'light')
+  await evaluate(page, RESTORE)
+  const second = await called(page, 'passed', 2)
+  assert.equal(await fieldOf(page, 'cf-turnstile-response'), second)
+  assert.equal(await evaluate(page, 'turnstile.getResponse()'), second)
   assertQuiet(notes)
   await page.click('text=Send')
   const response = await postedAs('cf-turnstile-response')
@@ -307,6 +315,7 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
     { script: 'window.send = () => document.forms[0].submit()' },
   )
   await page.locator('pow-gate').waitFor({ state: 'attached' })
+  await evaluate(page, RESTORE)
   assertQuiet(notes)
   await page.click('text=Send')
   assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
@@ -329,8 +338,15 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   assertQuiet(notes)
   const wrong = `grecaptcha.execute('${SITE_KEY}', { action: 'log-in' }).catch(error => error.message)`
   assert.match(await evaluate(page, wrong), /^powgate: "action" must match/)
+  await evaluate(page, "document.body.style.height = '3000px'")
+  gateway.fail({ path: '/challenge', answer: REFUSED })
+  assert.equal(await evaluate(page, `${enterprise}.catch(({ code }) => code)`), 'site-inactive')
+  const corner = page.locator('pow-gate .box')
+  const { y, height } = (await corner.boundingBox())!
+  assert.equal(y + height, page.viewportSize()!.height, 'a failure is in view')
   const next = await evaluate<string>(page, `grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' })`)
   assert.equal((await redeem(next)).action, 'cart/add')
+  assert.equal(await corner.isVisible(), false)
 })
 
 const VENDORS = [

@@ -24,6 +24,9 @@ const domReady = new Promise<unknown>(resolve => {
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
+/** The attribute and the property of a box. A copy of the box has the attribute alone. */
+const MARK = 'data-powgate-box'
+
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
 const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
   customElements.whenDefined('pow-gate'),
@@ -83,6 +86,11 @@ export class Captchas {
       // Each is rendered in a microtask of its own, so one that throws does not stop the others.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
+      const renderCopies = () => {
+        for (const container of page.querySelectorAll(this.#vendor.selector))
+          if (copyIn(container) !== undefined) this.render(container)
+      }
+      new MutationObserver(renderCopies).observe(document, { childList: true, subtree: true })
     })
     const name = query.get('onload')
     if (name) whenReady(() => callbackOf(name)?.())
@@ -93,6 +101,12 @@ export class Captchas {
     if (container === null) {
       console.error('powgate: there is no such container:', where)
       return undefined
+    }
+    const copy = copyIn(container)
+    if (copy !== undefined) {
+      takeOut(copy)
+      // A call that names no widget would mean the original, which has left the page.
+      for (const { id, box } of this.#all.values()) if (!box.isConnected) this.remove(id)
     }
     const present = this.#in(container)
     if (present?.box.parentNode) {
@@ -152,10 +166,11 @@ export class Captchas {
   }
 
   #create(container: Element, options: Options): Captcha {
-    const button = container.matches('button,input') ? container : undefined
+    const button = isButton(container) ? container : undefined
     const isManual = button !== undefined || this.#vendor.isManual(options)
     const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
-    const box = page.createElement('div')
+    const box = Object.assign(page.createElement('div'), { [MARK]: true })
+    box.setAttribute(MARK, '')
     const gate = gateOf(options, isManual, isInvisible)
     this.#setActionAndData(gate, options)
     const id = this.#vendor.idOf(this.#count++)
@@ -230,6 +245,14 @@ export class Captchas {
     gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
     widget.catch(() => call('errorcallback', 'network'))
   }
+}
+
+const isButton = (container: Element) => container.matches('button,input')
+
+/** The box that a page cache (Turbo's) or a script has copied with its container: nobody fills its fields, or hears of its widget. */
+function copyIn(container: Element): Element | undefined {
+  const box = isButton(container) ? container.nextElementSibling : container.lastElementChild
+  return box?.hasAttribute(MARK) && !(MARK in box) ? box : undefined
 }
 
 function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowGateElement {

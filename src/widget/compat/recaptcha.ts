@@ -20,15 +20,25 @@ const version3 = new Captchas(vendor)
 /** Version 3 has an invisible widget for each site key. */
 const byKey = new Map<string, { readonly captcha: Captcha; readonly last: Promise<unknown> }>()
 
-/** Adds a container outside of every form for a page that names none, as the vendor's script does. */
-const addContainer = () => page.body.appendChild(page.createElement('div'))
+/**
+ * Renders a widget outside of every form for a page that names no container, as the vendor's script does. It is in a corner of the
+ * window, so that visitors see a wait or a failure that their Send caused, and outside of `body`, which Turbo replaces.
+ */
+function renderInCorner(captchas: Captchas, values: Values): Captcha {
+  const container = page.documentElement.appendChild(page.createElement('div'))
+  Object.assign(container.style, { position: 'fixed', bottom: 0, right: 0, zIndex: 2 ** 31 - 1 })
+  const captcha = captchas.render(container, values)!
+  const { gate } = captcha
+  gate.addEventListener('statechange', () => (container.hidden = gate.state === 'verified'))
+  return captcha
+}
 
 /** Calls at the same time wait for each other, because each gets a token of its own. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
   await ready
   const { captcha, last } = byKey.get(sitekey) ?? {
-    captcha: version3.render(addContainer(), { sitekey, size: 'invisible', 'response-field': false })!,
+    captcha: renderInCorner(version3, { sitekey, size: 'invisible', 'response-field': false }),
     last: Promise.resolve(),
   }
   // '' clears the action of the last call.
@@ -52,7 +62,7 @@ const grecaptcha = {
   render: (where: unknown, values?: Values | null) => {
     const hasOptionsAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
     const captcha = hasOptionsAlone
-      ? captchas.render(addContainer(), where as Values)
+      ? renderInCorner(captchas, where as Values)
       : captchas.render(where, values)
     return captcha === undefined ? undefined : Number(captcha.id)
   },
