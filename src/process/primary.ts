@@ -191,7 +191,7 @@ export class Primary {
   }
 
   #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerHandle {
-    // The start has resolved a free port, `auto` and the number of shards. A reload keeps these (reload.ts).
+    // The start has resolved a free port, `auto` and the number of shards. A reload keeps these (lifecycle.ts).
     const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),

@@ -35,7 +35,7 @@ const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 const OTHER_NAMES = ['offset', 'and', 'or', 'unless', 'up']
 /** A name that is no function's, its selector and its range. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
-const GROUPING = /\bby \(([^)]*)\)/g
+const GROUPING = /\b(?:by|on) \(([^)]*)\)/g
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const dashboard = JSON.parse(textOf('dist/dashboard/grafana.json'))

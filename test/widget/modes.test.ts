@@ -65,8 +65,11 @@ for (const [mode, solver, attributes, policy, about] of PAGES)
       assert.equal(page.frames().length, 1, 'no frame is left')
     })
 
-test('HashWX: a second challenge starts with the right files', async () => {
-  const { page } = await verifiedOn('', { siteKey: hashwxSite.siteKey })
+test('HashWX: a copy of the worker that is older gives way to the frame; a second challenge starts with the right files', async () => {
+  pages.add('/old/powgate-worker.js', "postMessage({ kind: 'ready' })")
+  const siteKey = hashwxSite.siteKey
+  const { detail, page } = await verifiedOn('worker-src="/old/powgate-worker.js"', { siteKey })
+  assert.equal(detail.mode, 'frame')
   gateway.requests.length = 0
   await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
   await untilState(page, 'verified')

@@ -61,7 +61,7 @@ async function selectDatabase(ask: Ask, target: RedisTarget): Promise<void> {
 }
 
 async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
-  const { redis_version: text = '' } = await infoOf(ask, 'server')
+  const { redis_version: text = '' } = await infoOf(ask, 'server').catch((): Fields => ({}))
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]
@@ -165,7 +165,7 @@ export async function statusOf(ask: Ask): Promise<StoreStatus> {
 }
 
 /** The seconds by which this host's clock is ahead of the store's; 0 if unknown. */
-async function clockAhead(ask: Ask): Promise<number> {
+export async function clockAhead(ask: Ask): Promise<number> {
   let aheadMs = 0
   let shortestMs = Number.POSITIVE_INFINITY
   for (let call = 0; call < TIME_CALLS; call++) {

@@ -10,7 +10,15 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, evictionAdvice, infoOf, statusOf, untilUsable, versionOf } from './inspection.ts'
+import {
+  adviceOn,
+  clockAhead,
+  evictionAdvice,
+  infoOf,
+  statusOf,
+  untilUsable,
+  versionOf,
+} from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 import { troubleOf } from './trouble.ts'
@@ -80,8 +88,8 @@ export class StoreClient {
     })
   }
 
-  async evictionWarning(): Promise<string | undefined> {
-    return (await this.#advice(async ask => evictionAdvice(await infoOf(ask, 'memory'))))[0]
+  evictionWarnings(): Promise<string[]> {
+    return this.#advice(async ask => evictionAdvice(await infoOf(ask, 'memory')))
   }
 
   advice(): Promise<string[]> {
@@ -113,8 +121,8 @@ export class StoreClient {
 
   /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
   async dropAudit(ageMs: number): Promise<void> {
-    const { clockAheadSeconds } = await this.status()
-    await this.sites.dropAudit(Date.now() - Math.max(0, clockAheadSeconds * 1000) - ageMs)
+    const aheadMs = (await clockAhead(this.#connection.ask)) * 1000
+    await this.sites.dropAudit(Date.now() - Math.max(0, aheadMs) - ageMs)
   }
 
   async close(): Promise<void> {

@@ -42,7 +42,8 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
   const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
   const isOfCluster = target.kind !== 'cluster' && why.startsWith('MOVED ')
-  const words = isOfCluster ? 'it is a node of a Cluster, so write redis+cluster://' : storeErrorText(why)
+  const scheme = target.tls === undefined ? 'redis+cluster' : 'rediss+cluster'
+  const words = isOfCluster ? `it is a node of a Cluster, so write ${scheme}://` : storeErrorText(why)
   const line = `${names}: cannot use ${describeTarget(target)}: ${words}`
   return { cause: causeOf(why), line, isLasting: isOfCluster || REFUSALS.test(why) || why === OTHER_LAYOUT }
 }

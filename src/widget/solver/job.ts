@@ -34,7 +34,8 @@ export interface SolveOrder extends Pick<Job, 'nonce' | 'difficulty' | 'signals'
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
 export type WorkerReport =
-  | { readonly kind: 'ready' }
+  /** A copy of the worker on the page's origin may be older than HashWX, and then solves SHA-256 alone. */
+  | { readonly kind: 'ready'; readonly hasHashwx?: true }
   | { readonly kind: 'renderer'; readonly renderer: string | undefined }
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }

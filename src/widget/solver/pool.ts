@@ -91,7 +91,9 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      if (data.kind === 'failed') fail(data.message)
+      const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
+      if (lacksHashwx) fail('worker-src: renew the copy of worker.js')
+      else if (data.kind === 'failed') fail(data.message)
       else this.#onReport(data, index)
     }
     worker.onerror = (event: ErrorEvent) => {

@@ -36,7 +36,7 @@ export function runSolver(choose: (order: PrepareOrder) => WorkerSolver): void {
     chosen = choose(data)
     if (!data.isLate) warmUp(chosen.solver)
   })
-  report({ kind: 'ready' })
+  report({ kind: 'ready', hasHashwx: true })
 }
 
 /**
