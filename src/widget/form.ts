@@ -5,6 +5,7 @@
 
 import { advise } from './advice.ts'
 import { bare, listen, sleep, takeOut } from './dom.ts'
+import { noteRequests, type Submitter, Submitting } from './submitting.ts'
 
 interface FormHooks {
   /** The visitor uses the form. */
@@ -38,37 +39,6 @@ const RESENT_MS = 2000
 /** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
-/**
- * What is about to submit the form: `requested` while the browser checks it for the page's call of `requestSubmit`, `#submitting`
- * while a click or key is handled. The button pressed last, `#submitter`, is what a form that waits is sent by.
- */
-interface Submitting {
-  /** A click or key, whose default a handler of the page may prevent; undefined for a script. */
-  readonly event?: Event
-  /** null without a button, as with Enter. */
-  readonly submitter: HTMLButtonElement | null
-}
-
-let requested: Submitting | undefined
-
-/**
- * `requestSubmit()` of an invalid form (Ctrl+Enter, Material Web's button) fires only `invalid`, like `checkValidity()`. The
- * method is wrapped to tell the two apart.
- */
-function noteRequests(form: HTMLFormElement): void {
-  const { requestSubmit } = bare(form)
-  if (requestSubmit === undefined) return
-  const value = (submitter: HTMLButtonElement | null = null) => {
-    requested = { submitter }
-    try {
-      requestSubmit(submitter)
-    } finally {
-      requested = undefined
-    }
-  }
-  Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
-}
-
 /** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
@@ -86,13 +56,13 @@ export class FormLink {
   #token: string | undefined
   #complaint = ''
   #justSent: string | undefined
-  #submitting: Submitting | undefined
+  readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
   /** True for LATE_MS after Send. Pages that disable their form in that time want no second Send, and the first goes on. */
   isJustSent = false
   /** The button that was pressed last: visitors may press another one while the form waits. */
-  #submitter: HTMLButtonElement | null = null
+  #submitter: Submitter = null
   /** True if the last submission without a token was by a button with `formnovalidate`. */
   #isUnchecked = false
   #stops: (() => void)[] = []
@@ -110,11 +80,9 @@ export class FormLink {
     box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
-      const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // `checkValidity()` fires the event too. Browsers validate for a submission only after the handlers of the click or key have
-      // run (phase 0). Without such an event, `submitter` is defined only within `requestSubmit()`.
-      const isSubmitting = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
-      if (isSubmitting && this.#sendLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
+      const { submitter } = this.#submitting
+      if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
+        event.preventDefault()
     })
   }
 
@@ -145,7 +113,7 @@ export class FormLink {
   }
 
   /** True if the submission only closes a dialog, so no token is needed. */
-  #isForDialog(submitter: HTMLButtonElement | null): boolean {
+  #isForDialog(submitter: Submitter): boolean {
     const { form } = this
     return (submitter?.formMethod || (form && bare(form).method)) === 'dialog'
   }
@@ -181,12 +149,11 @@ export class FormLink {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
       const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
-      if (/^(submit|image)$/.test(button.type) && !isOutside)
-        void this.#noteSubmitting({ event, submitter: button })
+      if (/^(submit|image)$/.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
-      if (isEnter) void this.#noteSubmitting({ event, submitter: null })
+      if (isEnter) void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
@@ -209,7 +176,7 @@ export class FormLink {
 
   #onSubmit(event: SubmitEvent): void {
     // Older browsers lack `submitter`.
-    const { submitter = this.#submitting?.submitter ?? null } = event as Partial<Submitting>
+    const { submitter = this.#submitting.pressed ?? null } = event as { readonly submitter?: Submitter }
     if (event.target !== this.form || event.defaultPrevented || this.#isForDialog(submitter)) return
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
@@ -232,13 +199,11 @@ export class FormLink {
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 
-  async #noteSubmitting(noted: Submitting): Promise<void> {
-    this.#submitting = noted
-    const isForDialog = this.#isForDialog(noted.submitter)
+  async #notePressed(event: Event, submitter: Submitter): Promise<void> {
+    const isForDialog = this.#isForDialog(submitter)
     if (isForDialog) this.#showValidity(true)
-    await sleep(0)
+    await this.#submitting.press(event, submitter)
     if (isForDialog) this.#showValidity(this.#token !== undefined)
-    if (this.#submitting === noted) this.#submitting = undefined
   }
 
   #areOthersValid(): boolean {
@@ -255,7 +220,7 @@ export class FormLink {
    * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent
    */
   #sendLater(
-    submitter: HTMLButtonElement | null,
+    submitter: Submitter,
     isComplete: boolean,
     disabledBefore: readonly HTMLButtonElement[] = [],
   ): boolean {
@@ -279,30 +244,31 @@ export class FormLink {
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
+    const isRendered = () => !!form && bare(form).getClientRects().length > 0
+    const wasRendered = isRendered()
+    /** False if a script replaced the form, or a dialog with it was closed: whoever did that thinks that it was not sent. */
+    const isThere = () =>
+      this.form === form && !!form && bare(form).isConnected && isRendered() === wasRendered
     const controls = form ? ([...bare(form).elements] as HTMLButtonElement[]) : []
     const enabled = controls.filter(control => !control.disabled || disabledBefore.includes(control))
+    /** What the page disables right after Send, against a second one. It is looked for once: after LATE_MS, or at an earlier end. */
     let disabled: HTMLButtonElement[] | undefined
-    /** Controls that the page disables right after Send against a second one. */
     const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
     const late = setTimeout(() => {
       findDisabled()
       this.#showLate(false)
     }, LATE_MS)
-    const isRendered = () => !!form && bare(form).getClientRects().length > 0
-    const wasRendered = isRendered()
     let isSent = false
     try {
       await verification
-      // Whoever closed a dialog meanwhile thinks that the form in it was not sent.
-      isSent = !!this.#token && !!form && this.form === form && isRendered() === wasRendered
+      isSent = !!this.#token && isThere()
       if (isSent) submit(form!, this.#submitter, findDisabled())
     } catch {
-      const disabled = findDisabled()
-      const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
+      const disabledThen = findDisabled()
+      const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabledThen)
       this.#hooks.onFail(page.activeElement === activeElement, retry)
     }
-    const isGone = this.form !== form || !form || !bare(form).isConnected || isRendered() !== wasRendered
-    if (form && !isSent && isGone) advise('send-lost', this.#host)
+    if (form && !isSent && !isThere()) advise('send-lost', this.#host)
     clearTimeout(late)
     this.#setWaiting(false)
   }
@@ -325,11 +291,7 @@ function suppress(event: Event): void {
 }
 
 /** @param disabled controls that the page has disabled, and that are to be sent */
-function submit(
-  form: HTMLFormElement,
-  submitter: HTMLButtonElement | null,
-  disabled: readonly HTMLButtonElement[],
-): void {
+function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly HTMLButtonElement[]): void {
   // A button that was replaced meanwhile can submit nothing.
   const present = submitter?.form === form ? submitter : null
   const enabled = [present, ...disabled].filter(control => control?.disabled)

@@ -1,0 +1,52 @@
+/** Tells what submits the form just now: a button, Enter, or a script of the page. */
+
+import { bare, sleep } from './dom.ts'
+
+/** null without a button, as with Enter. */
+export type Submitter = HTMLButtonElement | null
+
+/** That of the page's call of `requestSubmit`, while the browser validates the form for it. */
+let requestedBy: Submitter | undefined
+
+/**
+ * `requestSubmit()` of an invalid form (Ctrl+Enter, Material Web's button) fires only `invalid`, like `checkValidity()`. The
+ * method is wrapped to tell the two apart.
+ */
+export function noteRequests(form: HTMLFormElement): void {
+  const { requestSubmit } = bare(form)
+  if (requestSubmit === undefined) return
+  const value = (submitter: Submitter = null) => {
+    requestedBy = submitter
+    try {
+      requestSubmit(submitter)
+    } finally {
+      requestedBy = undefined
+    }
+  }
+  Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
+}
+
+export class Submitting {
+  #pressed: { readonly event: Event; readonly submitter: Submitter } | undefined
+
+  /** Resolves when the browser has handled the click or key. */
+  async press(event: Event, submitter: Submitter): Promise<void> {
+    const pressed = { event, submitter }
+    this.#pressed = pressed
+    await sleep(0)
+    if (this.#pressed === pressed) this.#pressed = undefined
+  }
+
+  /** What the visitor pressed, while the browser handles it; handlers of the page may yet prevent the submission. */
+  get pressed(): Submitter | undefined {
+    return this.#pressed?.submitter
+  }
+
+  /** What submits the form, asked while the browser validates it; undefined if nothing does, as in `checkValidity()`. */
+  get submitter(): Submitter | undefined {
+    if (requestedBy !== undefined || this.#pressed === undefined) return requestedBy
+    const { event, submitter } = this.#pressed
+    // Browsers validate for a submission only after the handlers of the click or key have run (phase 0).
+    return event.eventPhase === 0 && !event.defaultPrevented ? submitter : undefined
+  }
+}
