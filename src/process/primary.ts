@@ -33,8 +33,8 @@ interface Seat {
 
 const ASK_STATS_MS = 500
 const RESTART_DELAY_MS_MAX = 5000
-/** A successor must load its code within this time. */
-const LISTEN_MS = 30_000
+/** A successor must load its code within this time, on a busy machine beside all others. */
+const LISTEN_MS = 120_000
 /** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
 const READY_MS_MIN = 3000
 /** At most this share of the workers drains at once, because each still holds its memory. */
@@ -118,17 +118,25 @@ export class Primary {
   async restartWorkers(setup: WorkerSetup): Promise<boolean> {
     const startedAtMs = performance.now()
     const { workers } = setup.config
-    for (let index = 0; index < workers; index++) {
-      await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
-      const problem = await this.#restartSeat(this.#seats[index] ?? newSeat(index, setup), setup)
+    const waiting = Array.from({ length: workers }, (_, index) => this.#seats[index] ?? newSeat(index, setup))
+    while (waiting.length > 0) {
+      const renewed = workers - waiting.length
+      // Workers whose store is away refuse visitors: once one successor reaches it, all are replaced together, whatever memory that takes.
+      const away = waiting.filter(({ worker }) => worker?.isReady === false)
+      const next = renewed > 0 && away.length > 0 ? away : [away[0] ?? waiting[0]!]
+      if (away.length === 0) await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
+      const problems = await Promise.all(next.map(seat => this.#restartSeat(seat, setup)))
       if (this.#isDraining) return false
-      if (problem !== undefined) {
+      const failed = problems.findIndex(problem => problem !== undefined)
+      if (failed >= 0) {
+        const done = problems.filter(problem => problem === undefined).length
         this.#log.error(
-          { worker: index, problem, renewed: index, workers },
+          { worker: next[failed]!.index, problem: problems[failed], renewed: renewed + done, workers },
           'the rolling restart ends here: a new worker cannot start, and the old ones keep serving',
         )
         return false
       }
+      for (const seat of next) waiting.splice(waiting.indexOf(seat), 1)
     }
     for (const { worker } of this.#seats.splice(workers)) worker?.leave()
     await Promise.all(this.#leaving().map(worker => worker.untilGone()))

@@ -13,6 +13,7 @@ export const STORE_CAUSES = {
   'read-only': 'it is a replica, or takes no writes',
   loading: 'it still loads its data',
   memory: 'its memory is full',
+  clients: 'it takes no more connections',
   disk: 'its disk is full or fails',
   other: 'the log says why',
 } as const

@@ -201,6 +201,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
   const service = await start(`POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\n`, {
     REDIS_URL: redis.url,
     POWGATE_STORE_WAIT_SECONDS: '3600',
+    POWGATE_DRAIN_SECONDS: '60',
   })
   const pids = workerPids(service.pid)
   password('a wrong one')
@@ -215,6 +216,17 @@ test('a successor that its store refuses ends the roll at once, with what the st
   assert.ok(await serves(service))
   password('the right one')
   await reload(service, 'all workers are new')
+
+  await redis.kill()
+  await redis.boot(['--requirepass', 'the right one now'])
+  password('the right one now')
+  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') === 4)
+  // Each of the two workers has some of these, which keep it when it leaves.
+  const held = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(service.port)))
+  for (const one of held) await one.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')
+  process.kill(service.pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, 'all at once', () => workerPids(service.pid).length === 4)
+  for (const one of held) one.close()
   await service.stop()
   await redis.stop()
 })

@@ -100,13 +100,16 @@ test('redis: cut off for five minutes, or refused every write: who was there bef
 const FROZEN_MS = 33_000
 
 test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {
-  const { server, store } = await startRedis(t, { deadlineMs: 2000 })
+  const told: string[] = []
+  const { server, store } = await startRedis(t, { deadlineMs: 2000, onStillAway: why => told.push(why) })
   const epoch = store.requests.epochOf(SITE)
   const useAgain = await useBoth(store)
   const warnings: string[] = []
   process.on('warning', ({ message }) => warnings.push(message))
+  told.length = 0
   server.freeze()
   await new Promise(resolve => setTimeout(resolve, FROZEN_MS))
+  assert.deepEqual(told, [], 'its connection is given up, which is no other cause')
   server.thaw()
   await eventually(60_000, 'it answers again', async () => {
     const [solved, redeemed] = await useAgain()

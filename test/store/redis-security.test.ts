@@ -290,6 +290,7 @@ test('the cause of an outage, by what ioredis and Redis say', () => {
     ['read-only', "READONLY You can't write against a read only replica."],
     ['loading', 'LOADING Redis is loading the dataset in memory'],
     ['memory', "OOM command not allowed when used memory > 'maxmemory'."],
+    ['clients', 'ERR max number of clients reached'],
     ['disk', 'MISCONF Errors writing to the AOF file: No space left on device'],
     ['other', 'the connection was lost'],
   ]

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { type ChainableCommander, Command, type Redis } from 'ioredis'
 import { createSite } from '../../src/sites/sites.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
+import type { HostNote } from '../../src/store/hosts.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
@@ -233,14 +234,19 @@ test('redis: a primary that was made a replica and a primary again, over the sam
   }
 })
 
-test('redis: listing the living hosts deletes no note; a host that notes itself deletes those of dead ones', async t => {
-  const { store, admin } = await startRedis(t)
+test('redis: listing the living hosts deletes no note; a host that notes itself deletes those of dead ones; none waits for a hung Redis', async t => {
+  const { server, store, admin } = await startRedis(t, { deadlineMs: 1000 })
   const hosts = 'test:{sites}:hosts'
   await admin.hset(hosts, 'dead', '1 {"name":"dead"}')
   assert.deepEqual((await store.sites.livingHosts()).living, [])
   assert.equal(await admin.hexists(hosts, 'dead'), 1)
   await store.sites.noteHost('leaving', null)
   assert.equal(await admin.hexists(hosts, 'dead'), 0)
+
+  server.freeze()
+  await assert.rejects(store.sites.noteHost('late', {} as HostNote), /no answer/)
+  server.thaw()
+  assert.deepEqual((await store.sites.livingHosts()).living, [])
 })
 
 test('redis: keys expire, and an address at all its limits costs at most 1 KiB', async t => {

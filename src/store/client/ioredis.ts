@@ -145,7 +145,7 @@ function explainTlsMismatch<Stream extends Socket>(stream: Stream): Stream {
   }
   return stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'ECONNRESET' && stream.bytesRead === 0)
-      error.message += ' before any answer: does the port want rediss://?'
+      error.message += ' before any answer: does the port want rediss://, or is maxclients reached?'
   })
 }
 

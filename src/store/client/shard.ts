@@ -308,7 +308,8 @@ export class Shard {
       },
       error => {
         const message = messageOf(error)
-        if (!this.isUp) this.cause = message
+        // Any other error follows from a connection that was given up, and says less than the cause before it.
+        if (!this.isUp && error.name === 'ReplyError') this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
         // OTHERTIME in time means that the server's clock was set (rule 5b of lua/epoch.lua).

@@ -33,6 +33,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
   [/LOADING/, 'loading'],
   [/OOM/, 'memory'],
+  [/max number of clients/, 'clients'],
   [/MISCONF/, 'disk'],
   [/no answer|timed? ?out/i, 'timeout'],
 ]

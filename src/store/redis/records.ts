@@ -116,7 +116,9 @@ export class RedisRecords extends Members implements SiteStore {
     return this.#hosts()
   }
 
-  noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
+  async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
+    // A note that waited for a hung Redis would show this host's clock as behind.
+    await this.#connection.ask('time')
     return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
   }
 
