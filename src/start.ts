@@ -62,11 +62,8 @@ async function runPrimary(): Promise<void> {
     for (const warning of loaded.warnings) log.warn(warning)
     const failed = storeFailed(claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
-    const joined = await hosts.join(claimed).catch(failed)
-    const config: Config = { ...joined, demo }
-    await primary.start({ config, settings: values }).catch(error => {
-      throw new OperatorError((error as Error).message)
-    })
+    const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts
+    await primary.start({ config, settings: values })
     const { host, port, workers } = config
     writeServiceUrl(config)
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)

@@ -27,8 +27,6 @@ export interface Findings {
 const DEADLINE_MS = 2000
 /** Each trial has a random address, so 32 of them reach most shards of a Cluster. */
 const TRIALS = 32
-/** The calls to the store that `tryOne` makes, one after the other. */
-const CALLS_OF_TRIAL = 5
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
 const VALID_MS = 1000
 
@@ -135,16 +133,19 @@ async function tryRequests(store: RequestStore, findings: Findings): Promise<voi
   ])
 }
 
+/** The calls to the store that a trial makes, one after the other. */
+const CALLS_OF_TRIAL = 5
+
 async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + VALID_MS
-  const siteKey = `check ${nonce}`
-  // The proof is not counted, so meters and the service's own first proof (`e:born`) are only read.
+  const siteKey = `check ${nonce}` // of no site, so its tag and limit are 0
+  // The proof is not counted (`counts`), so the times of the first proofs (`AddressTags.firstProofNames`) are only read.
   const firstProofs = ['e:born', 'e:born:check'] as const
-  const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [1], counts: false }
-  const visit = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering } // of an unknown site
+  const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [], counts: false }
+  const visit = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(visit, done))
   expect(challenge.status, 'admitted', 'a challenge')
   const storeEpoch = store.epochOf(addressKey)!

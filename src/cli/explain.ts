@@ -84,8 +84,10 @@ function printStory(findings: SearchResult, { text, network }: Query): void {
   const { records, skipped, isCut, isOfNetwork, read } = findings
   if (isOfNetwork)
     printLine(`The log names networks: what follows is of ${network}, so perhaps of others than ${text}.`, '')
-  for (const nonce of new Set(records.map(({ nonce }) => nonce))) {
-    const own = records.filter(record => record.nonce === nonce)
+  const groupOf = ({ nonce, site }: SearchResult['records'][number]) => nonce ?? site
+  for (const group of new Set(records.map(groupOf))) {
+    const own = records.filter(record => groupOf(record) === group)
+    const { nonce } = own[0]!
     const site = own.find(({ site }) => site !== undefined)?.site ?? 'no known site'
     printLine(typeof nonce === 'string' ? `Visitor of ${site}, nonce ${nonce}` : `Requests to ${site}`, '')
     const missing = typeof nonce === 'string' ? missingChallenge(nonce, own) : undefined

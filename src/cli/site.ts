@@ -23,7 +23,7 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { commandSettings, isNotDemo, nameOfStore, recordsOfService, withStore } from './site-store.ts'
-import { findKeys, printKeys, siteLines, usualRateText } from './views.ts'
+import { findKeys, printKeys, siteLines } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -225,6 +225,12 @@ async function usualRateOf(
 ): Promise<number | undefined> {
   const perMinute = await store.readUsualRate(siteKey)
   return perMinute === undefined ? undefined : Math.max(perMinute / 60, usualRate)
+}
+
+function usualRateText(perSecond: number | undefined): string {
+  return perSecond === undefined
+    ? 'not known before an address returns'
+    : `${perSecond.toFixed(2)} proofs a second of returning addresses`
 }
 
 async function runUpdate(input: Input): Promise<void> {

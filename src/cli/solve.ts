@@ -70,16 +70,13 @@ export function solve({ nonce, difficulty, algorithm = nonceTerms(nonce).puzzle 
 
 function searchSha256(nonce: string, difficulty: number, start: number, count: number): number {
   for (let counter = start; counter < start + count; counter++)
-    if (checkProof(nonce, counter, difficulty)) return counter
+    if (checkProof(nonce, counter, difficulty, 'sha256')) return counter
   return -1
 }
 
 const machine = newHashwx()
 
-/**
- * Makes the function of these counters in the machine, and runs it as the WebAssembly that the machine emits, which is faster than its
- * interpreter.
- */
+/** `count` must be COUNTERS_PER_FUNCTION, which BATCH divides. The WebAssembly that the machine emits is faster than its interpreter. */
 function searchHashwx(nonce: string, difficulty: number, start: number, count: number): number {
   makeFunction(machine, nonce, start)
   const run = machine.link(new WebAssembly.Module(machine.emit()))

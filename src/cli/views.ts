@@ -92,9 +92,3 @@ function settingLine(field: SiteField, settings: SiteSettings): Pair[] {
   const isDefault = text === defaultWords || text === valueText(valueIn(defaults, field))
   return [[field.name, defaultWords === undefined || isDefault ? text : `${text} (default: ${defaultWords})`]]
 }
-
-export function usualRateText(perSecond: number | undefined): string {
-  return perSecond === undefined
-    ? 'not known before an address returns'
-    : `${perSecond.toFixed(2)} proofs a second of returning addresses`
-}

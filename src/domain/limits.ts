@@ -1,7 +1,7 @@
 /**
  * Rate limits as exact sliding windows: a request is admitted if fewer than `limit` were admitted in the 60 seconds before, so
  * no 60-second window ever holds more. Two records count so: address-log.ts the requests of visitors' addresses,
- * redemption-window.ts the redemptions of backends. This file has what they share.
+ * redemption-window.ts the redemptions of backends. This file has what they share; store/redis/lua/shared.lua computes the same.
  *
  * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one time step
  * share an entry, with the last one's time. Up to a limit of 256 a step is one millisecond and the window exact. Above, it is

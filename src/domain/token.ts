@@ -8,8 +8,8 @@
  *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3) in the clear, then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           Version 4 adds, in the clear because the browser knows it, base64url of the page (page.ts).
- *   hmac    base64url of HMAC-SHA256(token key, every byte before this field): encrypt-then-MAC. Needs HMAC's two hashes,
- *           because the whole result is shown.
+ *   hmac    base64url of HMAC-SHA256(token key, every byte before this field): encrypt-then-MAC. One hash alone could be
+ *           extended to a longer text, because all of it is shown.
  *
  * The key stream is SHA-256(claims key block ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`), without a random part:
  * only two workers that fail open can use it twice, for one nonce in one millisecond, which shows no more than how far that
@@ -19,8 +19,8 @@
  * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page
  * keep version 3, so old and new hosts redeem each other's during a rolling upgrade.
  *
- * Lifetimes are 12 bits each, in seconds: the challenge's minimum (until it ends, the nonce could yield another token), then
- * the token's.
+ * Lifetimes are 12 bits each, in seconds: the challenge's minimum, from which a redemption tells how long the nonce could yield
+ * another token, then the token's.
  */
 
 import type { Address } from '../addresses/address.ts'
@@ -47,8 +47,8 @@ const SHAPE = new RegExp(
   `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_CHARACTERS_MAX}})\\|([\\w-]{43})$`,
 )
 
-/** A redemption record is kept so long at most: two hours that a host's clock may be ahead, the longest token lifetime, and a minute. */
-export const RECORD_KEPT_MS_MAX = 10_860_000
+/** A redemption record is kept so long at most: two hours that a host's clock may be ahead, a token's hour at most, and a minute. */
+export const RECORD_KEPT_MS_MAX = (2 + 1) * 3_600_000 + 60_000
 
 export interface TokenClaims {
   readonly issuedAtMs: number
@@ -78,7 +78,7 @@ const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
 const LIFETIME_MASK = 0xfff
-/** | version and key id 1 | lifetimes 3 | claims |, of the token that is minted or read. */
+/** | version and key id 1 | lifetimes 3 | claims |, of the token that is minted or read. Each call overwrites it, and `message`. */
 const sealed = Buffer.alloc(CLAIMS_OFFSET + CLAIMS_BYTES)
 const claims = sealed.subarray(CLAIMS_OFFSET)
 
@@ -92,7 +92,6 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   writeText(claims, ADDRESS_OFFSET, token.address, ADDRESS_BYTES)
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
   claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
-  message.copy(key.tokenStream.message, 0, 0, prefixEnd)
   applyKeyStream(key, prefixEnd)
   message[prefixEnd] = DELIMITER
   let claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
@@ -133,7 +132,6 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
     if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
     const prefixEnd = text.length - claimsText!.length - 2
-    key.tokenStream.message.write(token, 0, prefixEnd, 'latin1')
     applyKeyStream(key, prefixEnd)
     const read = {
       issuedAtMs: Number(issuedAtMs),
@@ -161,8 +159,9 @@ function tokenHmac(key: SigningKey, text: string): string {
   return key.tokenMac.sign(text.length)
 }
 
-/** Encrypts or decrypts `claims`; the key stream's message holds the prefix. */
+/** Encrypts or decrypts `claims`. The MAC's message starts with the prefix. */
 function applyKeyStream(key: SigningKey, prefixLength: number): void {
+  key.tokenMac.message.copy(key.tokenStream.message, 0, 0, prefixLength)
   const stream = key.tokenStream.innerHash(prefixLength)
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
 }

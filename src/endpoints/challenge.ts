@@ -26,8 +26,8 @@ import {
   withSite,
 } from './visit.ts'
 
-/** The Content-Type, and a header that tells the widget what it may read of the browser: the contract fixes the body's fields. */
-const TYPES = {
+/** The header tells the widget what it may read of the browser, as the contract fixes the body. `withHeader` says why it is in the type. */
+const CONTENT_TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
 } satisfies Record<(typeof SIGNALS)[number], string>
@@ -40,7 +40,7 @@ export function challenge(service: Service): Endpoint {
   const style = replyStyle('challenge', service.settings)
   const charge = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
-    if (visit === undefined) return exchange.drop()
+    if (visit === undefined) return exchange.drop() // the client has left
     service.store.admitChallenge(
       chargeOf(service.pricing, visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
@@ -68,7 +68,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
     ending: issued,
     body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${expiresAt}}`,
     headers: NO_HEADERS,
-    contentType: TYPES[site.record.signals],
+    contentType: CONTENT_TYPES[site.record.signals],
   }
 }
 

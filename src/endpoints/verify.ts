@@ -97,7 +97,7 @@ export function verify(service: Service): Endpoint {
   const style = replyStyle('verify', service.settings)
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
-    if (found === undefined) return exchange.drop()
+    if (found === undefined) return exchange.drop() // the client has left
     const attempt = attemptOf(service, found, body, exchange.contentType)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     // The store spends the nonce only if it was solved.

@@ -11,6 +11,7 @@ import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
+import { OperatorError } from '../words/errors.ts'
 import { Restarts } from './restarts.ts'
 import { CHECK_MS, WorkerHandle, type WorkerListener } from './worker-handle.ts'
 
@@ -64,7 +65,7 @@ export class Primary {
       this.#onStartEnded = () => {
         if (this.#isDraining) return
         const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
-        if (problem !== undefined) reject(new Error(problem))
+        if (problem !== undefined) reject(new OperatorError(problem))
         else if (this.isHealthy()) resolve()
       }
       this.#seats = Array.from({ length: setup.config.workers }, (_, index) => newSeat(index, setup))

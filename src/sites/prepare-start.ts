@@ -18,8 +18,8 @@ import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, commit, newSite } from './sites.ts'
 
-/** Commands go by npm where the service was started from its files; by name where `powgate serve`, a link to dist/cli/main.js, started it. */
-const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
+/** The command for examples. `npm start` runs dist/main.js; every other start is itself this command (`powgate serve`). */
+const COMMAND = process.argv[1]?.endsWith('/dist/main.js') ? 'npm run -s powgate --' : PROGRAM
 
 /** Longer than the service gives a call to the store, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
@@ -97,7 +97,7 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
   return demo
 }
 
-/** Throws a OperatorError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
+/** Throws an OperatorError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
 export function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_JSONL)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0

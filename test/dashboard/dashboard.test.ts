@@ -161,6 +161,15 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   assert.equal(await page.locator('.pointer line').count(), await page.locator('[role=slider]').count())
   await page.keyboard.press('Escape')
   assert.equal(await page.locator('.pointer line').count(), 0)
+  await page.route('**/data.json?*', async route => {
+    const json = await (await route.fetch()).json()
+    json.times[0] -= 7_200_000 // as of a service that stood still
+    await route.fulfill({ json })
+  })
+  await page.reload()
+  await page.locator('body[data-loaded]').waitFor()
+  await plot.press('Home')
+  assert.ok(Number(await page.locator('.pointer line').first().getAttribute('x1')) >= 56, 'on the axis')
   await page.context().close()
 })
 

@@ -244,6 +244,16 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
 describe('on logs of any kind', () => {
   const line = (fields: Record<string, unknown>) => JSON.stringify({ level: 30, time: 1, ...fields })
 
+  test('requests without a nonce stand under their own site', async () => {
+    const lines = ['site_1', 'site_2', 'site_1'].map((site, time) =>
+      line({ event: 'refused', time, site, ip: '192.0.2.5' }),
+    )
+    const headings = (await explain('192.0.2.5', file('sites.log', lines.join('\n')))).match(
+      /^Requests to .*/gm,
+    )
+    assert.deepEqual(headings, ['Requests to site_1', 'Requests to site_2'])
+  })
+
   test('a log far larger than a block: every line of the visitor is found, wherever blocks end', async () => {
     const nonce = 'abcdef0123456789abcdef0123456789'
     const chunks: string[] = []

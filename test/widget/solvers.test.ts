@@ -132,7 +132,7 @@ test('a sole worker that ends before the puzzle comes: another mode is tried, an
   const pool = new WorkerPool(() => worker, Promise.resolve(), { puzzle: 'sha256', script: undefined })
   port2.postMessage({ kind: 'ready' })
   await pool.ready
-  port2.postMessage({ kind: 'failed', message: 'gone' })
+  for (const message of ['gone', 'an error of its next order']) port2.postMessage({ kind: 'failed', message })
   await sleep(50)
   const task = { algorithm: 'sha256', nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
   const solved = pool.solve(task, 1, () => {}, Promise.race([]))

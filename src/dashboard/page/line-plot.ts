@@ -141,9 +141,11 @@ export class LinePlot {
     return this.#pointedAtMs === null ? times.length - 1 : nearestIndex(times, this.#pointedAtMs)
   }
 
-  update(frame: TimeFrame, values: readonly Curve[]): void {
-    this.#frame = frame
-    this.#values = values
+  /** Leaves out steps before the time shown: there are some if the service stood still meanwhile. */
+  update({ times, ...span }: TimeFrame, values: readonly Curve[]): void {
+    const first = times.filter(timeMs => timeMs < span.fromMs).length
+    this.#frame = { times: times.slice(first), ...span }
+    this.#values = values.map(curve => curve.slice(first))
     this.#draw()
   }
 
@@ -204,12 +206,11 @@ export class LinePlot {
     })
   }
 
-  /** Splits the points within the time shown at the gaps. */
+  /** Splits the points at the gaps. */
   #runs(values: Curve): Point[][] {
     const runs: Point[][] = [[]]
     for (const [index, timeMs] of this.#frame.times.entries()) {
       const value = values[index]
-      if (timeMs < this.#frame.fromMs) continue
       if (value === null || value === undefined) runs.push([])
       else runs.at(-1)!.push([this.#x(timeMs), this.#y(value)])
     }

@@ -43,7 +43,7 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
   onerror?: unknown
 }
 
-/** A worker that reports nothing in this time was forbidden, or did not load. */
+/** A worker that reports nothing in this time was forbidden, or loads slowly: no ModeBlockedError, so the mode may be tried again. */
 const START_MS_MAX = 8000
 /** The renderer's name takes 100 ms on a slow machine. */
 const RENDERER_WAIT_MS = 300
@@ -58,9 +58,9 @@ export class WorkerPool {
   readonly #kernel: Promise<ArrayBuffer | undefined>
   readonly #setup: PoolSetup
   readonly #workers: PoolWorker[] = []
-  #alive = 0
+  readonly #living = new Set<PoolWorker>()
   #isClosed = false
-  /** The constructor sets these two for the start, and `solve` for the search. */
+  /** These two settle `ready` while the first worker starts, and the answer from `solve` on. */
   #onReport!: (report: WorkerReport, index: number) => void
   /** Called when the last worker has failed. */
   #onFailure!: (error: Error) => void
@@ -77,18 +77,20 @@ export class WorkerPool {
         resolve()
       }
       this.#onFailure = reject
-      this.#add(false)
+      this.#add({ isLate: false })
     })
     this.ready.catch(() => this.close())
   }
 
-  #add(isLate: boolean): void {
+  #add({ isLate }: Pick<PrepareOrder, 'isLate'>): void {
     const worker = this.#start()
     const index = this.#workers.push(worker) - 1
-    this.#alive++
+    this.#living.add(worker)
     const fail = (message: string) => {
-      this.#alive--
-      if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
+      worker.terminate()
+      this.#living.delete(worker) // not a count: a worker may report several errors
+      if (this.#living.size === 0)
+        this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
@@ -98,7 +100,6 @@ export class WorkerPool {
     }
     worker.onerror = (event: ErrorEvent) => {
       event.preventDefault()
-      worker.terminate()
       fail(event.message)
     }
     this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#setup }))
@@ -112,7 +113,7 @@ export class WorkerPool {
     gpuCounter: Promise<number>,
   ): Promise<Solved> {
     try {
-      while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
+      while (!this.#isClosed && this.#workers.length < threadsMax) this.#add({ isLate: true })
     } catch {
       // The workers that started solve alone.
     }
@@ -127,7 +128,7 @@ export class WorkerPool {
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum() }))
       this.#onFailure = reject
-      if (this.#alive === 0) reject(new ModeBlockedError('a worker has ended'))
+      if (this.#living.size === 0) reject(new ModeBlockedError('a worker has ended'))
       this.#onReport = (report, index) => {
         if (report.kind === 'renderer') onRenderer(report.renderer)
         if (!('tries' in report)) return

@@ -10,10 +10,10 @@
 --    b. The copy's KEYS[1] comes. The number is now high enough, but stands beside another epoch, so this replaces the epoch again.
 -- 5. The clock was set, since records expire early when it is set forward. The note has the server's time, renewed each second. If
 --    that is over CLOCK_OFF_MAX from now, either the clock was set, or no worker could call meanwhile. The caller's time decides:
---    a. The caller expects about the server's time: no worker could call. The epoch stays.
+--    a. The caller expects about the server's time (`is_confirmed`): no worker could call. The epoch stays.
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
 --       fails with OTHERTIME. A late call's deadline has passed; if it has not, the clock was set, and the caller calls again (c).
---    c. It expects no time (after b, or a new worker): the epoch is replaced.
+--    c. It expects no time (after b, or a new worker): the epoch is replaced (`is_clock_set`).
 --
 -- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
 -- reply, NO_TIME over a new connection; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
@@ -52,15 +52,13 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
   -- Only a test gives a clock of its own (time.lua), which may leap.
-  local is_clock_set = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
-  if is_clock_set and not is_older_copy and expected ~= NO_TIME and epoch_text ~= '' then
+  local is_note_off = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
+  local is_clock_set = is_note_off and expected == NO_TIME
+  if is_note_off and not is_clock_set and not is_older_copy and epoch_text ~= '' then
     -- Times are modulo WRAP, so a caller can only confirm a note of the last hour.
-    local can_confirm = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
-    local is_off = (now - expected + CLOCK_OFF_MAX) % WRAP > 2 * CLOCK_OFF_MAX -- more than CLOCK_OFF_MAX, either way
-    if not can_confirm or is_off then
-      return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late')
-    end
-    is_clock_set = false
+    local is_confirmed = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
+      and (now - expected + CLOCK_OFF_MAX) % WRAP <= 2 * CLOCK_OFF_MAX -- at most CLOCK_OFF_MAX, either way
+    if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
   end
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''

@@ -4,8 +4,9 @@
 --   step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
-local KIND = 2097152 -- a label is kind * KIND + site tag, ...
-local MARK = 8388608 -- ... or from here on the first half of a mark
+local KIND = 2097152 -- a label is kind * KIND + site tag
+local VERIFICATIONS, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; challenges start at 0
+local MARK = 8388608 -- from here on, a label is the upper 3 bytes of a mark, and the count its lower 2
 local CHUNK = 256 -- the entries of an address at both usual limits are one chunk: 20 us; several chunks take twice as long
 
 -- Formats by number of entries, made once a batch.
@@ -19,7 +20,7 @@ local function format_of(count)
   return format
 end
 
--- A flat list of time, label, count: one unpack call per chunk.
+-- A flat list of three numbers an entry: time, label, count. One unpack call per chunk.
 local function log_entries(record)
   local size = #record / ENTRY * 3
   if #record <= ENTRY * CHUNK then return { unpack_bytes(format_of(#record / ENTRY), record) }, size end
@@ -44,11 +45,11 @@ local function is_live(entries, index, time)
   return (time - entries[index]) % WRAP < WINDOW_MS
 end
 
-local function log_wait(entries, size, time, challenge, tag, excess)
+local function log_wait(entries, size, time, is_challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
     local age = (time - entries[index]) % WRAP
-    if label < MARK and age < WINDOW_MS and (label < KIND) == challenge and (not tag or label % KIND == tag) then
+    if label < MARK and age < WINDOW_MS and (label < VERIFICATIONS) == is_challenge and (not tag or label % KIND == tag) then
       excess = excess - entries[index + 2]
       if excess <= 0 then return WINDOW_MS - age end
     end
@@ -82,17 +83,17 @@ end
 -- Redis 80 us if the record is long, instead of 6.
 local refusals = {}
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. If `keep` is
--- not 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. Unless `keep` is 0,
+-- as above MARKS_LIMIT_MAX (admit-solution-2.lua), an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
-  local challenge = kind == 0
+  local is_challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
   -- This is usually an address's first request in a while.
-  if challenge and record == '' then
+  if is_challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')
     return true, 0, 0, false, 0
@@ -105,7 +106,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now -- the last entry is always a request
-  local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
+  local address_count, site_count, failures, verifications, marks, dead = 0, 0, 0, 0, 0, false
   local used, longest = false, WINDOW_MS
   for index = 1, size, 3 do
     local entry_label = entries[index + 1]
@@ -121,9 +122,9 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     elseif (time - entries[index]) % WRAP < WINDOW_MS then
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
-      if of_site and entry_label >= 2 * KIND and entry_label < 3 * KIND then failures = failures + count end
-      if entry_label >= KIND and entry_label < 2 * KIND then verified = verified + count end
-      if (entry_label < KIND) == challenge then
+      if of_site and entry_label >= FAILURES and entry_label < NO_PROOFS then failures = failures + count end
+      if entry_label >= VERIFICATIONS and entry_label < FAILURES then verifications = verifications + count end
+      if (entry_label < VERIFICATIONS) == is_challenge then
         address_count = address_count + count
         if of_site then site_count = site_count + count end
       end
@@ -135,8 +136,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local address_excess = address_count - address_limit + 1
   local site_excess = site_limit > 0 and site_count - site_limit + 1 or 0
   if address_excess > 0 or site_excess > 0 then
-    local address_wait = address_excess > 0 and log_wait(entries, size, time, challenge, nil, address_excess) or 0
-    local site_wait = site_excess > 0 and log_wait(entries, size, time, challenge, tag, site_excess) or 0
+    local address_wait = address_excess > 0 and log_wait(entries, size, time, is_challenge, nil, address_excess) or 0
+    local site_wait = site_excess > 0 and log_wait(entries, size, time, is_challenge, tag, site_excess) or 0
     refusal = { record = record, wait = address_wait, policy = 1, address_limit = address_limit, site_limit = site_limit }
     if site_wait > address_wait then refusal.wait, refusal.policy = site_wait, 2 end
     refusals[key .. label] = refusal
@@ -157,7 +158,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
-  -- Above a limit of 64 the log has no nonces: proofs are then five times the last minute's verifications, but one is no rate.
-  if marks == 0 then marks = verified > 1 and verified * ACCEPTED_MINUTES or verified end
-  return true, site_count, failures, used, marks
+  -- Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
+  local accepted = marks > 0 and marks or verifications > 1 and verifications * ACCEPTED_MINUTES or verifications
+  return true, site_count, failures, used, accepted
 end
