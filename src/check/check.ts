@@ -12,7 +12,7 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { openFilesMax } from '../http/open-files.ts'
+import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { restoreSteps } from '../sites/export-file.ts'
 import { OperatorError } from '../words/errors.ts'
@@ -46,7 +46,7 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
     findings.warnings.push(
       `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
     )
-  checkKernel(findings)
+  checkKernel(config, findings)
 }
 
 async function describeListening(
@@ -127,15 +127,8 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** With fewer open files, a worker has few connections (http/open-files.ts). */
-const FILES_MIN = 4096
-
-function checkKernel({ warnings, notes }: Findings): void {
-  const files = openFilesMax('self')
-  if (files < FILES_MIN)
-    warnings.push(
-      `a worker may open ${files} files, connections among them: raise it (ulimit -n, LimitNOFILE)`,
-    )
+function checkKernel({ proxyProtocol }: Config, { warnings, notes }: Findings): void {
+  warnings.push(...fewConnections(proxyProtocol))
   if (migratesConnections() === false)
     notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',
