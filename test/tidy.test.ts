@@ -42,7 +42,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   addresses: '',
   domain: 'addresses protocol',
   words: 'domain',
-  config: 'addresses domain words',
+  config: 'addresses domain protocol words',
   store: 'config domain protocol words',
   http: 'addresses domain protocol words',
   endpoints: 'addresses domain http protocol store',
