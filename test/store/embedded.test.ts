@@ -286,6 +286,8 @@ test('embedded: a power loss at any byte of the last change loses that change al
     const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
     assert.equal(found.droppedLine === undefined, isWhole || length === before)
+    if (found.droppedLine !== undefined)
+      assert.ok(readFileSync(`${path}.dropped`).includes(whole.subarray(before, length)), `${length}`)
     await updateSite(found, site.siteKey, { name: 'third' })
     await found.closeFile()
     const again = sitesIn(dataDir)
@@ -358,6 +360,8 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   'cut to 0 bytes': path => truncateSync(path, 0),
   gone: path => rmSync(path),
+  'cut within its first line': path => truncateSync(path, 100),
+  zeros: path => writeFileSync(path, Buffer.alloc(1000)),
   'a text': path => writeFileSync(path, 'no such thing\n'.repeat(1000)),
   'a directory': path => [rmSync(path), mkdirSync(path)],
   'without the quotation mark after a name': path => {
