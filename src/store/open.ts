@@ -66,7 +66,8 @@ export function connectSites(config: StoreConfig): OpenSites {
 async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
   const { StoreServer } = await import('./embedded/server.ts')
   const who = `${A_COMMAND} (process ${process.pid})`
-  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true })
+  const tell = (level: string, text: string) => level === 'warn' && process.stderr.write(`${text}\n`)
+  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, tell })
   const { sites } = server
   // Nothing but a forgetting command changes the saved state.
   return Object.assign(sites, { close: () => server.close(sites.hasForgotten) })
