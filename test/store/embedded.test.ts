@@ -568,6 +568,20 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
   assert.deepEqual(readFileSync(path), backup)
 })
 
+test('embedded: where the file system has become read-only, a command still asks the store that serves', async t => {
+  const { dataDir, stop } = await start(t)
+  t.mock.method(fs, 'accessSync', () => {
+    throw Object.assign(new Error('access'), { code: 'EROFS' })
+  })
+  t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
+  syncBuiltinESMExports()
+  const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
+  const sites = await openSiteStore(config)
+  assert.deepEqual(await sites.listSites(), [])
+  await Promise.all([sites.close(), stop()])
+  await assert.rejects(openSiteStore(config), /cannot use the directory .*: the file system is read-only$/)
+})
+
 test('embedded: a process that holds the directory and does not answer is told, and not waited for without end', async t => {
   const dataDir = temporaryDir('store')
   const stopped = createServer(() => {}).listen(socketPath(dataDir))
