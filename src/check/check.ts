@@ -39,7 +39,7 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
-  describeRules(config, sites, findings)
+  describeRules(config, findings, found)
   describeWatching(config, findings)
   const sitesLost = await checkPorts(config, sites, findings)
   if (found?.length === 0 && sitesLost === 0)
@@ -95,7 +95,7 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }
 
-function describeRules(config: Config, sites: readonly SiteRecord[], { facts, notes }: Findings): void {
+function describeRules(config: Config, { facts, notes }: Findings, sites?: readonly SiteRecord[]): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -107,8 +107,8 @@ function describeRules(config: Config, sites: readonly SiteRecord[], { facts, no
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
-  const haveOwnLimits = sites.length > 0 && sites.every(site => site.limits?.redeem !== undefined)
-  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && !haveOwnLimits)
+  const lackOwnLimits = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && lackOwnLimits)
     notes.push(
       `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
