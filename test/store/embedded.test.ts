@@ -484,7 +484,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const id = apiKeyId(apiKey)!
   const bytes = readFileSync(path)
   const makeRoom = fillDisk(t)
-  const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
+  const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full,/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
