@@ -166,7 +166,10 @@ async function listenWith(
 ): Promise<Listener> {
   const { connectionsMax } = config
   const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
-    log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+    log.warn(
+      { connectionsMax, count },
+      'closed new connections: as many are open as POWGATE_CONNECTIONS_MAX, or else the limit of open files, allows',
+    ),
   )
   const listener = await listen(app, host, {
     ...config,

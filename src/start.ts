@@ -8,6 +8,7 @@ import { type Config, gatherSettings, localUrl, parseConfig } from './config/con
 import { listenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
+import { fewConnections } from './http/open-files.ts'
 import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
@@ -59,7 +60,7 @@ async function runPrimary(): Promise<void> {
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
-    for (const warning of loaded.warnings) log.warn(warning)
+    for (const warning of [...loaded.warnings, ...fewConnections(loaded.proxyProtocol)]) log.warn(warning)
     const failed = storeFailed(claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
     const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts

@@ -42,7 +42,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   addresses: '',
   domain: 'addresses protocol',
   words: 'domain',
-  config: 'addresses domain words',
+  config: 'addresses domain protocol words',
   store: 'config domain protocol words',
   http: 'addresses domain protocol words',
   endpoints: 'addresses domain http protocol store',
@@ -63,7 +63,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   process:
     'config demo domain endpoints log metrics protocol server-build.ts server.ts store version.ts words',
   'main.ts': 'config process start.ts',
-  'start.ts': 'admin config dashboard log metrics process sites store words',
+  'start.ts': 'admin config dashboard http log metrics process sites store words',
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
 }
 

@@ -1,7 +1,7 @@
 /** The part of `powgate check` that tries the store, by calls such as those of visitors and backends, and looks at its sites. */
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, statfsSync } from 'node:fs'
+import { existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
@@ -76,6 +76,11 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
   }
   const openness = opennessOf(dataDir)
   if (openness !== undefined) findings.warnings.push(openness)
+  const { uid } = statSync(dataDir)
+  if (uid !== 0 && process.getuid?.() === 0)
+    findings.warnings.push(
+      `POWGATE_DATA_DIR: ${dataDir} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
+    )
   const { bavail, bsize } = statfsSync(dataDir)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
   findings.facts.push(['free space', `${freeMiB} MiB`])

@@ -12,7 +12,7 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { openFilesMax } from '../http/open-files.ts'
+import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { restoreSteps } from '../sites/export-file.ts'
 import { OperatorError } from '../words/errors.ts'
@@ -39,14 +39,14 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
-  describeRules(config, sites, findings)
+  describeRules(config, findings, found)
   describeWatching(config, findings)
   const sitesLost = await checkPorts(config, sites, findings)
   if (found?.length === 0 && sitesLost === 0)
     findings.warnings.push(
       `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
     )
-  checkKernel(findings)
+  checkKernel(config, findings)
 }
 
 async function describeListening(
@@ -95,7 +95,7 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }
 
-function describeRules(config: Config, sites: readonly SiteRecord[], { facts, notes }: Findings): void {
+function describeRules(config: Config, { facts, notes }: Findings, sites?: readonly SiteRecord[]): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -107,8 +107,8 @@ function describeRules(config: Config, sites: readonly SiteRecord[], { facts, no
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
-  const haveOwnLimits = sites.length > 0 && sites.every(site => site.limits?.redeem !== undefined)
-  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && !haveOwnLimits)
+  const lackOwnLimits = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && lackOwnLimits)
     notes.push(
       `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
@@ -127,15 +127,8 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** With fewer open files, a worker has few connections (http/open-files.ts). */
-const FILES_MIN = 4096
-
-function checkKernel({ warnings, notes }: Findings): void {
-  const files = openFilesMax('self')
-  if (files < FILES_MIN)
-    warnings.push(
-      `a worker may open ${files} files, connections among them: raise it (ulimit -n, LimitNOFILE)`,
-    )
+function checkKernel({ proxyProtocol }: Config, { warnings, notes }: Findings): void {
+  warnings.push(...fewConnections(proxyProtocol))
   if (migratesConnections() === false)
     notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
 import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
+import { NONCE_TIME_ZERO_MS } from '../protocol/proof.ts'
 import { OperatorError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { checkedRedis, type RedisTarget, type TextOf, textOfFile } from './redis.ts'
@@ -136,6 +137,8 @@ export function loadConfig(env: ProcessEnvironment): Config {
  */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
   const problems = [...found]
+  // No nonce can carry an earlier time. A machine without a battery starts with one, until it has asked for the time.
+  if (Date.now() < NONCE_TIME_ZERO_MS) problems.push('the clock of this machine is before 2024: set it')
   const text = (name: SettingName) => values[name] ?? SETTINGS[name].fallback
   for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
     const value = values[name as SettingName]

@@ -164,6 +164,7 @@ function issueTime(high: number, low: number): number {
 function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   const sinceZero = terms.issuedAtMs - NONCE_TIME_ZERO_MS
   const high = Math.floor(sinceZero / 512)
+  if (high >>> 0 !== high) throw new Error('the clock is not between 2024 and 2093: set it')
   const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_OFFSET
   const low = ((sinceZero % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
   bytes.writeUInt32BE(high, 0)

@@ -14,6 +14,17 @@ export function connectionsThatFit(hasRelay: boolean): number {
   return Math.max(1, Math.floor(files / (hasRelay ? RELAYED_FILES : 1)))
 }
 
+const FEW_CONNECTIONS = 1000
+
+/** Returns a warning if a worker has files for few connections. */
+export function fewConnections(hasRelay: boolean): string[] {
+  const count = connectionsThatFit(hasRelay)
+  if (count >= FEW_CONNECTIONS) return []
+  return [
+    `a worker may open ${openFilesMax('self')} files, enough for ${count} connections: raise the limit (ulimit -n, LimitNOFILE)`,
+  ]
+}
+
 /** Returns undefined if /proc has no such process, usually because it has ended. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined

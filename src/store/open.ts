@@ -39,10 +39,7 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
 
 /** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
-  if (config.redis === undefined) {
-    prepareDataDir(config.dataDir, { makes: false })
-    if (!(await isServed(socketPath(config.dataDir)))) return serveSites(config)
-  }
+  if (config.redis === undefined && !(await isServed(socketPath(config.dataDir)))) return serveSites(config)
   const { target } = locationOf(config)
   const connection = connect(target, COMMAND_MS)
   const sites = sitesOver(connection, locationOf(config))
@@ -64,9 +61,11 @@ export function connectSites(config: StoreConfig): OpenSites {
 
 /** Makes this process the store until `close`, so that no service starts beside the command. */
 async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
+  prepareDataDir(dataDir, { makes: false })
   const { StoreServer } = await import('./embedded/server.ts')
   const who = `${A_COMMAND} (process ${process.pid})`
-  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true })
+  const tell = (level: string, text: string) => level === 'warn' && process.stderr.write(`${text}\n`)
+  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, tell })
   const { sites } = server
   // Nothing but a forgetting command changes the saved state.
   return Object.assign(sites, { close: () => server.close(sites.hasForgotten) })

@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ENOTDIR: 'part of its path is no directory',
   EEXIST: 'there is a file of this name',
   ELOOP: 'its links lead in a circle',
-  ENOSPC: 'the disk is full',
+  ENOSPC: 'the disk is full, or has no inodes left (df -i)',
   EDQUOT: 'the disk quota is used up',
   EROFS: 'the file system is read-only',
   EMFILE: 'too many files are open (ulimit -n)',

@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -153,6 +153,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
       assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
+      assert.doesNotMatch(run.out, /^note: a backend may redeem/m, 'its sites were not read')
       assert.ok(!existsSync(dataDir), 'something was made')
     })
   }
@@ -231,9 +232,13 @@ describe('good configurations', () => {
     const wide = ['10.0.0.0/15', '2001:db8::/31']
     const origins = ['https://*.vercel.app', 'https://*.shop.example']
     await service.createSite({ known: { networks: ['10.2.0.0/16', '2001:db9::/32', ...wide] }, origins })
+    const isRoot = process.getuid!() === 0
+    if (isRoot) chownSync(service.dataDir, 4242, 4242)
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
+    const asRoot = report.warnings.filter((text: string) => text.endsWith("sudo -u '#4242'"))
+    assert.equal(asRoot.length, isRoot ? 1 : 0, 'the service may lack a permission of root')
     const known = / known network (\S+) is wide/
     const found = report.warnings.flatMap((text: string) => known.exec(text)?.[1] ?? [])
     assert.deepEqual(found, wide)

@@ -87,6 +87,11 @@ test('another address is told apart; another site, epoch or secret is forged', (
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
 })
 
+test('a clock that no nonce can carry is named', () => {
+  for (const issuedAtMs of [0, Date.UTC(2094, 0, 1)])
+    assert.throws(() => mintNonce(keyring, { ...terms, issuedAtMs }, binding, 5), /^Error: the clock is not/)
+})
+
 test('a nonce issued in the future, from another address, is forged', () => {
   const other = { ...binding, address: `${binding.address.slice(0, 15)}\x02` }
   for (const [aheadMs, status] of Object.entries({ 0: 'other-address', 1: 'forged' })) {

@@ -74,6 +74,11 @@ test('a misconfigured start lists every problem, each with its variable, and exi
   ])
 })
 
+test('a clock before 2024 is one line: no challenge could carry its time', async () => {
+  const { code, stderr } = await start({ NODE_OPTIONS: '--import data:text/javascript,Date.now=()=>0' }).ended
+  assert.deepEqual([code, stderr], [1, 'the clock of this machine is before 2024: set it\n'])
+})
+
 test('arguments are refused, because whoever types a command does not want the service', async () => {
   const { code, stderr } = await start({}, [], ['site', 'create', '--name', 'my shop']).ended
   assert.equal(code, 2)
@@ -290,8 +295,9 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
 
 test('without a terminal, standard output is the log alone: one JSON object a line, also at a first start', async () => {
   const env = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('start') }
-  const { child, ended, output } = start(env)
+  const { child, ended, output } = start(env, ['prlimit', '--nofile=1200'])
   await eventually(60_000, 'it listens', () => output().includes('powgate listens'))
+  assert.match(output(), /a worker may open 1200 files, enough for 944 connections: raise the limit/)
   child.kill('SIGTERM')
   assert.match((await ended).stderr, /^\nFirst start: .*\n {2}API key {3}in \S+\n/s)
   for (const line of output().trim().split('\n')) assert.equal(JSON.parse(line).name, 'powgate')

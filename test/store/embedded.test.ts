@@ -286,6 +286,8 @@ test('embedded: a power loss at any byte of the last change loses that change al
     const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
     assert.equal(found.droppedLine === undefined, isWhole || length === before)
+    if (found.droppedLine !== undefined)
+      assert.ok(readFileSync(`${path}.dropped`).includes(whole.subarray(before, length)), `${length}`)
     await updateSite(found, site.siteKey, { name: 'third' })
     await found.closeFile()
     const again = sitesIn(dataDir)
@@ -358,6 +360,8 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   'cut to 0 bytes': path => truncateSync(path, 0),
   gone: path => rmSync(path),
+  'cut within its first line': path => truncateSync(path, 100),
+  zeros: path => writeFileSync(path, Buffer.alloc(1000)),
   'a text': path => writeFileSync(path, 'no such thing\n'.repeat(1000)),
   'a directory': path => [rmSync(path), mkdirSync(path)],
   'without the quotation mark after a name': path => {
@@ -480,7 +484,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const id = apiKeyId(apiKey)!
   const bytes = readFileSync(path)
   const makeRoom = fillDisk(t)
-  const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
+  const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full,/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
@@ -562,6 +566,20 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
   assert.match(told.join(), /sites\.jsonl in .* was replaced, or written by somebody else, under the running/)
   await stop(true)
   assert.deepEqual(readFileSync(path), backup)
+})
+
+test('embedded: where the file system has become read-only, a command still asks the store that serves', async t => {
+  const { dataDir, stop } = await start(t)
+  t.mock.method(fs, 'accessSync', () => {
+    throw Object.assign(new Error('access'), { code: 'EROFS' })
+  })
+  t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
+  syncBuiltinESMExports()
+  const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
+  const sites = await openSiteStore(config)
+  assert.deepEqual(await sites.listSites(), [])
+  await Promise.all([sites.close(), stop()])
+  await assert.rejects(openSiteStore(config), /cannot use the directory .*: the file system is read-only$/)
 })
 
 test('embedded: a process that holds the directory and does not answer is told, and not waited for without end', async t => {

@@ -73,7 +73,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #uses = new Map<string, number>()
   /** The last write to the file: each waits for the one before. */
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** Tells the log which line was dropped, because a crash had interrupted its write. */
+  /** Tells the log which line was dropped, most likely because a crash had interrupted its write. */
   readonly droppedLine: string | undefined
 
   /** @throws OperatorError */
@@ -88,12 +88,12 @@ export class EmbeddedSites extends Members implements SiteStore {
         giveToUser(this.#path)
         syncDirectory(dataDir)
       }
+      this.droppedLine = this.#read()
     } catch (error) {
       throw new OperatorError(
-        `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
+        `POWGATE_DATA_DIR: cannot use the sites in ${this.#path}: ${systemErrorText(error)}`,
       )
     }
-    this.droppedLine = this.#read()
   }
 
   /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
@@ -227,7 +227,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
-  /** @returns for the log, which line was dropped @throws OperatorError */
+  /** @returns for the log, which line was dropped */
   #read(): string | undefined {
     const text = readFileSync(this.#path)
     for (let start = 0, number = 1; start < text.length; number++) {
@@ -238,12 +238,17 @@ export class EmbeddedSites extends Members implements SiteStore {
         // Many editors leave the last line without its end.
         if (end === -1) writeFileSync(this.#fd, '\n')
       } catch (error) {
-        if (end === -1 && error instanceof SyntaxError) {
+        // Without a whole line before it, all sites would be gone, and a first start would follow.
+        if (end === -1 && start > 0 && error instanceof SyntaxError) {
+          const aside = `${this.#path}.dropped`
+          const bytes = Buffer.concat([text.subarray(start), Buffer.from('\n')])
+          writeFileSync(aside, bytes, { mode: 0o600, flag: 'a', flush: true })
+          giveToUser(aside)
           ftruncateSync(this.#fd, start)
-          return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
+          return `line ${number}, the last, is not whole, and was moved to ${aside}: after a crash nobody was told that it was done; after an edit or a copy of the file, what is missing is there`
         }
-        throw new OperatorError(
-          `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
+        throw new Error(
+          `line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
       }
       start = (end === -1 ? text.length : end) + 1
