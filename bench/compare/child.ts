@@ -47,6 +47,7 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
   const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
   const count = Math.min(REQUESTS_MAX, wanted)
   const requestsTo = (asked: Endpoint) => {
+    // Those revisions ask here too.
     const spec = { endpoint: asked, count, target: running!.target, isForwarded: true }
     return { traffic: buildTraffic(spec), next: 0 }
   }

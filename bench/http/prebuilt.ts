@@ -17,7 +17,7 @@ export interface Requests {
 export interface RunSpec {
   /** Port on 127.0.0.1. */
   readonly port: number
-  /** Processes whose CPU time and memory are measured. */
+  /** Processes whose CPU time is measured. */
   readonly pids: readonly number[]
   /** What the body of every answer must contain; empty: anything. */
   readonly marker: string

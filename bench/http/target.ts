@@ -54,7 +54,7 @@ export async function onService<Result>(
 ): Promise<Result> {
   const service = await startService(store, env)
   try {
-    const traffic = { endpoint, count, target: service.target, isForwarded: true }
+    const traffic = { endpoint, count, target: service.target }
     await rig.load.ask({ build: traffic })
     const fetchChallenges = async () => {
       const measureMs = Math.min(SEED_MS_MAX, seedMs)

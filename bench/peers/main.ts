@@ -79,7 +79,7 @@ const CONTENDERS: readonly Contender[] = [
 
 async function startOurs(): Promise<Service> {
   const service = await startService('embedded')
-  const spec = { count: OUR_REQUESTS, target: service.target, isForwarded: true }
+  const spec = { count: OUR_REQUESTS, target: service.target }
   const traffic = buildTraffic({ ...spec, endpoint: 'verify' })
   const { port, ownPids: pids } = service
   return { port, pids, traffic, marker: MARKERS.verify, stop: () => service.stop() }

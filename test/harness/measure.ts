@@ -78,13 +78,6 @@ export interface Mark {
   readonly usages: readonly ProcessUsage[]
 }
 
-interface MeasuredUsage {
-  readonly cpuMs: number
-  /** Before the first request, and at the end of the measured time. */
-  readonly residentBytesBefore: number
-  readonly residentBytesAfter: number
-}
-
 export interface Stretch {
   readonly measuredMs: number
   /** CPU time of this process over measured time. */
@@ -92,11 +85,7 @@ export interface Stretch {
   /** CPU time of everything else on the machine over measured time: 1 is a whole core. */
   readonly othersBusy: number
   /** In the order of the processes. */
-  readonly usages: readonly MeasuredUsage[]
-}
-
-export function residentBytesOf(pids: readonly number[]): number[] {
-  return pids.map(pid => processUsage(pid).residentBytes)
+  readonly usages: readonly { readonly cpuMs: number }[]
 }
 
 export function takeMark(pids: readonly number[]): Mark {
@@ -110,15 +99,10 @@ export function takeMark(pids: readonly number[]): Mark {
   }
 }
 
-/** @param residentBytesBefore of each process, before the first request */
-export function stretchBetween(from: Mark, to: Mark, residentBytesBefore: readonly number[]): Stretch {
+export function stretchBetween(from: Mark, to: Mark): Stretch {
   const measuredMs = to.atMs - from.atMs
   const generatorMs = to.generatorCpuMs - from.generatorCpuMs
-  const usages = to.usages.map((usage, index) => ({
-    cpuMs: usage.cpuMs - from.usages[index]!.cpuMs,
-    residentBytesBefore: residentBytesBefore[index]!,
-    residentBytesAfter: usage.residentBytes,
-  }))
+  const usages = to.usages.map(({ cpuMs }, index) => ({ cpuMs: cpuMs - from.usages[index]!.cpuMs }))
   const ownMs = usages.reduce((sum, { cpuMs }) => sum + cpuMs, generatorMs)
   return {
     measuredMs,

@@ -12,7 +12,7 @@
 
 import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { residentBytesOf, type Stretch, stretchBetween, takeMark } from '../measure.ts'
+import { type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { startTicker } from './ticker.ts'
 
@@ -30,7 +30,7 @@ export interface LoadTimes {
   readonly visitorsPerSecond: number
   readonly warmUpMs: number
   readonly measureMs: number
-  /** Processes whose CPU time and memory are measured. */
+  /** Processes whose CPU time is measured. */
   readonly pids: readonly number[]
 }
 
@@ -151,7 +151,6 @@ export abstract class Load implements ConnectionOwner {
 
   /** Measures the visitors of a time, and stops. */
   protected async measured({ visitorsPerSecond, warmUpMs, measureMs, pids }: LoadTimes): Promise<Measured> {
-    const residentBytes = residentBytesOf(pids)
     await this.connect()
     this.#fromMs = performance.now() + warmUpMs
     this.#toMs = this.#fromMs + measureMs
@@ -166,7 +165,7 @@ export abstract class Load implements ConnectionOwner {
     const lateMs = (percentile: number) =>
       Math.max(0, this.#lateness.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
     return {
-      ...stretchBetween(from, to, residentBytes),
+      ...stretchBetween(from, to),
       ownLateP50Ms: lateMs(50),
       ownLateP99Ms: lateMs(99),
       bad: this.#bad,

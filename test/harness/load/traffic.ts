@@ -37,11 +37,7 @@ export interface TrafficTarget {
 export interface TrafficSpec {
   readonly endpoint: Endpoint
   readonly count: number
-  /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
-  readonly firstIndex?: number
   readonly target: TrafficTarget
-  /** Whether requests come as from a load balancer, each naming a client address of its own. */
-  readonly isForwarded: boolean
 }
 
 export interface Traffic {
@@ -51,7 +47,6 @@ export interface Traffic {
 }
 
 const REQUEST_BYTES_MAX = 1024
-const DIRECT_ADDRESS = '127.0.0.1'
 /** One site is measured, and the hosts of its backend, which redeem its tokens with one key. */
 const CALLERS = 8
 const DIFFICULTY = 0
@@ -65,7 +60,7 @@ export function buildTraffic(spec: TrafficSpec): Traffic {
   const ends = new Uint32Array(spec.count)
   let end = 0
   for (let index = 0; index < spec.count; index++) {
-    const text = write(numbered(spec, index))
+    const text = write({ id: scattered(index), address: visitorAddress(index) })
     if (text.length > REQUEST_BYTES_MAX) throw new RangeError(`a request of ${text.length} bytes`)
     end += bytes.write(text, end, 'latin1')
     ends[index] = end
@@ -88,11 +83,6 @@ interface Numbers {
   readonly address: string
 }
 
-function numbered({ firstIndex = 0, isForwarded }: TrafficSpec, index: number): Numbers {
-  const number = firstIndex + index
-  return { id: scattered(number), address: isForwarded ? visitorAddress(number) : DIRECT_ADDRESS }
-}
-
 type Writer = (numbers: Numbers) => string
 
 const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
@@ -108,13 +98,14 @@ function visitorHeaders({ target }: TrafficSpec): string {
   return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${target.siteKey}\r\n`
 }
 
-function forwardedLine(spec: TrafficSpec, address: string): string {
-  return spec.isForwarded ? `X-Forwarded-For: ${address}\r\n` : ''
+/** Requests come as from a load balancer, each naming a client address of its own. */
+function forwardedLine(address: string): string {
+  return `X-Forwarded-For: ${address}\r\n`
 }
 
 function challengeWriter(spec: TrafficSpec): Writer {
   const headers = visitorHeaders(spec)
-  return ({ address }) => `GET /challenge HTTP/1.1\r\n${headers}${forwardedLine(spec, address)}\r\n`
+  return ({ address }) => `GET /challenge HTTP/1.1\r\n${headers}${forwardedLine(address)}\r\n`
 }
 
 function verifyWriter(spec: TrafficSpec): Writer {
@@ -128,7 +119,7 @@ function verifyWriter(spec: TrafficSpec): Writer {
     const claims = `"solveTimeMs":40,"fingerprintHash":"${fingerprint}","environment":${environment}`
     const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},${claims}}`
     const head = `POST /verify HTTP/1.1\r\n${headers}${JSON_BODY}${body.length}\r\n`
-    return `${head}${forwardedLine(spec, address)}\r\n${body}`
+    return `${head}${forwardedLine(address)}\r\n${body}`
   }
 }
 
@@ -145,7 +136,7 @@ function verifyTokenWriter(spec: TrafficSpec): Writer {
     const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
     const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]!}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
-    return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
+    return `${head}${forwardedLine(callerAddress(id))}\r\n${body}`
   }
 }
 
