@@ -79,7 +79,7 @@ function parsed<Stored>(member: string, json: string): Stored {
   try {
     return JSON.parse(json) as Stored
   } catch {
-    throw new Error(`the record ${JSON.stringify(member)} in Redis is not JSON`)
+    throw new Error(`the record ${JSON.stringify(member)} in the store is not JSON`)
   }
 }
 
