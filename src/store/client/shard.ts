@@ -260,7 +260,7 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.probe, afterMs).unref()
   }
 
-  /** While up, a probe is an operation like others. Otherwise it is a call to the server that the slot has by now. */
+  /** A probe is an operation like others while up, otherwise a call to the server that the slot has by now. */
   readonly probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
     if (server !== undefined && server === this.#server) {
