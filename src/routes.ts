@@ -153,8 +153,8 @@ function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
 }
 
 /**
- * `refuserOf` refuses at once, so of a connection that pipelines 10,000 requests it would refuse all in one tick. Therefore an exchange
- * makes one refusal in so many, after the tick, and closes such a connection. It also makes those that must not be plain.
+ * One refusal in so many is left to an exchange, after the tick. uWebSockets.js ends a connection that has sent more by then: of one
+ * that pipelines 10,000 requests, `refuserOf` would refuse all in one tick. An exchange also refuses requests whose end is unclear.
  */
 const REFUSALS_PER_EXCHANGE = 64
 

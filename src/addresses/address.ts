@@ -192,7 +192,7 @@ function withoutV4(range: Range): readonly Range[] {
   return parts.filter(part => part.start <= part.end)
 }
 
-/** Ranges, merged and sorted, so that a look-up is a binary search. */
+/** Ranges, sorted, and merged where they overlap (neighbours stay apart), so that a look-up is a binary search. */
 export class AddressSet {
   readonly #starts: Address[] = []
   readonly #ends: Address[] = []

@@ -148,3 +148,11 @@ export function windowOfKnown(key: string, siteKey: string): string {
 export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }
+
+/** Every name that the four functions above can give an address, also those that no request uses. */
+export function windowsOf(key: string, siteKeys: readonly string[]): string[] {
+  const ofSites = siteKeys.flatMap(siteKey => [windowOfKnown(key, siteKey), windowOfSite(key, siteKey)])
+  return [key, ...ofSites]
+    .flatMap(name => [name, windowOfRefused(name)])
+    .flatMap(name => [name, windowOfJunk(name)])
+}

@@ -26,7 +26,7 @@ export class ReusedBytes {
 }
 
 /** Views of the first 0, 1, 2 ... bytes, made once: `crypto.hash` takes a whole view, and making one costs 0.1 us and 96 bytes. */
-export function beginningsOf(bytes: Buffer): readonly Buffer[] {
+export function viewsByLength(bytes: Buffer): readonly Buffer[] {
   return Array.from({ length: bytes.length + 1 }, (_, length) => bytes.subarray(0, length))
 }
 

@@ -4,7 +4,8 @@
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { beginningsOf, writeText } from './bytes.ts'
+import { viewsByLength, writeText } from './bytes.ts'
+import { PAGE_TEXT_MAX } from './page.ts'
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
@@ -16,7 +17,7 @@ export class Hmac {
   /** The caller writes its text here, then calls `sign` or `innerHash` before the next text is written. */
   readonly message: Buffer
   readonly #inner: Buffer
-  readonly #inputs: readonly Buffer[]
+  readonly #innerByLength: readonly Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
   /** @param key 1 to 64 bytes */
@@ -29,7 +30,7 @@ export class Hmac {
       this.#outer[index] = byte ^ OPAD
     }
     this.message = this.#inner.subarray(BLOCK_BYTES)
-    this.#inputs = beginningsOf(this.#inner)
+    this.#innerByLength = viewsByLength(this.#inner)
   }
 
   /** The signature of the first `length` bytes of `message`, in base64url. */
@@ -40,20 +41,20 @@ export class Hmac {
 
   /**
    * SHA-256 of padded key and message, as 32 one-byte characters, in 0.25 us. A safe MAC only if no padded message is a prefix of
-   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for
-   * ASCII texts, because padding starts with 0x80, which ASCII lacks.
+   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for nonces, whose messages have one
+   * length, and for prefixes of tokens, which are ASCII and so lack the 0x80 with which padding starts.
    */
   innerHash(length: number): string {
-    const input = this.#inputs[BLOCK_BYTES + length]
+    const input = this.#innerByLength[BLOCK_BYTES + length]
     if (input === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
     return hash('sha256', input, 'binary')
   }
 }
 
-// The longest messages, in bytes, by the layouts in nonce.ts and token.ts.
+// The longest messages, in bytes, by the layouts in nonce.ts and token.ts. `innerHash` refuses longer ones.
 const NONCE_MESSAGE_MAX = 8 + 27 + 4 + 8 // header, site key, store epoch, lifetimes
 const TOKEN_PREFIX_MAX = 13 + 1 + 32 + 1 + 16 // time|nonce|counter
-const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + 543 + 1 // prefix|claims and page|
+const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + PAGE_TEXT_MAX + 1 // prefix|claims, page|
 
 export interface SigningKey {
   /** 0 to 15. Two secrets may share one: a verifier tries both. */
@@ -105,7 +106,7 @@ function deriveKey(secret: string): SigningKey {
 const COMPARED_MAX = 64
 const left = Buffer.alloc(COMPARED_MAX)
 const right = Buffer.alloc(COMPARED_MAX)
-const [lefts, rights] = [beginningsOf(left), beginningsOf(right)]
+const [lefts, rights] = [viewsByLength(left), viewsByLength(right)]
 
 /** Compares texts, which must be ASCII, in time that depends on `length` (at most COMPARED_MAX) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {

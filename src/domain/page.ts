@@ -30,7 +30,8 @@ const HASH_CHARACTERS = 16
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
 /** Counts letters and line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
-export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
+const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
+export const PAGE_TEXT_MAX = Math.ceil((PAGE_BYTES_MAX * 4) / 3)
 
 /**
  * @param origin already allowed by `origins`; empty if absent

@@ -10,11 +10,11 @@ import {
   PROOF_INPUT_MAX,
   type PuzzleName,
 } from '../protocol/proof.ts'
-import { beginningsOf, writeDecimal, writeText } from './bytes.ts'
+import { viewsByLength, writeDecimal, writeText } from './bytes.ts'
 
 /** The text that is hashed (bytes.ts). */
 const input = Buffer.alloc(PROOF_INPUT_MAX)
-const inputs = beginningsOf(input)
+const inputs = viewsByLength(input)
 
 const hashwx = new WebAssembly.Module(hashwxBytes)
 const checker = newHashwx()

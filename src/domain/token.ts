@@ -27,7 +27,7 @@ import type { Address } from '../addresses/address.ts'
 import { readUInt24, writeDecimal, writeText, writeUInt24 } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import type { Lifetimes } from './nonce.ts'
-import { PAGE_BYTES_MAX, type Page, pageText, readPage } from './page.ts'
+import { PAGE_TEXT_MAX, type Page, pageText, readPage } from './page.ts'
 
 const VERSION = 3
 const PAGE_VERSION = 4
@@ -41,10 +41,9 @@ const HMAC_CHARACTERS = 43
 const SCORE_SCALE = 1000
 const DELIMITER = 0x7c
 const CLAIMS_CHARACTERS = 48
-const PAGE_CHARACTERS_MAX = Math.ceil((PAGE_BYTES_MAX * 4) / 3)
 
 const SHAPE = new RegExp(
-  `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_CHARACTERS_MAX}})\\|([\\w-]{43})$`,
+  `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_TEXT_MAX}})\\|([\\w-]{43})$`,
 )
 
 /** A redemption record is kept so long at most: two hours that a host's clock may be ahead, a token's hour at most, and a minute. */

@@ -4,7 +4,7 @@ import { type Address, formatAddress, formatNetwork } from '../addresses/address
 
 /** One caller's requests with one API key, refused ones too. */
 export interface BackendCount {
-  /** The key of the caller's window in the store. */
+  /** The address' window in the store. A site with its own limit counts in another (`windowOfSite`). */
   readonly callerKey: string
   /** The whole address, which tells callers of one network apart. */
   readonly address: string

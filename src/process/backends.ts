@@ -84,23 +84,24 @@ export class Backends {
   }
 
   /**
-   * Each caller (an address or an API key) has a limit for junk and one for other tokens. Returns those that are at least half
-   * used, the most used first. Of callers with the same busiest site, only the first of each sort of token is told, because one
-   * command raises the limits of all.
+   * Each caller (here a backend's address or an API key) has a limit for junk and one for other tokens. Returns those that are at
+   * least half used, the most used first. Of callers with the same busiest site, only the first of each sort of token is told,
+   * because one command raises the limits of all.
    */
   #limitUses(nowMs: number, hosts: number): LimitUse[] {
     this.#reports = this.#reports.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
     const windows = new Map<string, Window>()
     const counts = this.#reports.flatMap(({ counts }) => counts)
-    // The latest limits judge the whole minute: they may have been raised meanwhile, and a site that got its own has other windows.
+    // A backend's latest count judges its whole minute: limits may have been raised, and a site that got its own has another `callerKey`.
     const backendOf = ({ address, apiKeyId }: BackendCount) => `${address} ${apiKeyId}`
     const latest = new Map(counts.map(counted => [backendOf(counted), counted]))
     for (const counted of counts) {
       const { callerKey, addressText, apiKeyId, limits } = latest.get(backendOf(counted))!
+      const [addressLimit, keyLimit] = limits
       const { isJunk, siteKey } = counted
       const callers = [
-        { key: callerKey, caller: addressText, limit: limits[0] },
-        { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: limits[1] },
+        { key: callerKey, caller: addressText, limit: addressLimit },
+        { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: keyLimit },
       ]
       for (const { key, caller, limit } of callers) {
         const window = windows.get(`${key} ${isJunk}`) ?? { caller, limit, isJunk, bySite: new Map() }

@@ -1,6 +1,6 @@
 /**
  * The hosts that share a Redis. Every five seconds each host notes there that it lives, and the values that must be equal on all
- * hosts. A host that differs does not start; a difference after SIGHUP is logged.
+ * hosts. A host with other values does not start. Values that differ after SIGHUP, and clocks that differ, are only logged.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -45,10 +45,10 @@ export class HostRegistry {
   }
 
   /**
-   * Notes this host in the store, now and every five seconds.
+   * Compares this host with the living ones, notes it, compares again, and from then on notes it every five seconds.
    *
-   * @returns the configuration with the number of shards
-   * @throws OperatorError if this host differs from the living ones
+   * @returns the configuration with the agreed number of shards
+   * @throws OperatorError if a value differs
    */
   async join(config: Config): Promise<Config> {
     if (config.redis === undefined) return config
@@ -68,6 +68,7 @@ export class HostRegistry {
       await store.close()
       throw new OperatorError(problems.join('\n'))
     }
+    // A host that is refused writes no number of shards, so the first note had none.
     this.living = (await store.noteHost(note.id, note, agreed.redisShards)).living
     this.#joined = { store, note }
     setInterval(() => void this.#note(), NOTE_MS).unref()
@@ -118,8 +119,8 @@ export class HostRegistry {
  * Compares this host with the living ones. A note with its own name was probably left by a killed run of it. Where such a note
  * differs, this takes 6 s, in which a living host notes itself again: if it does, it counts among the others.
  *
- * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
- * notes with its own name
+ * @returns the configuration with the number of shards (its own if set, else the store's), the other hosts' names, why this host cannot
+ * work with them, and the notes with its own name
  */
 export async function compareWithHosts(store: SiteStore, config: Config) {
   const { shards = config.redisShards, living } = await store.livingHosts()

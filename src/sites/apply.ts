@@ -12,6 +12,7 @@ export interface ApplyPlan extends FileDiff {
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
+  /** What to write, unless there are `problems`. */
   readonly records: readonly RecordChange[]
 }
 

@@ -3,13 +3,7 @@
  * `k/<API key id>`. The changes of a store are numbered; the last number is its revision.
  */
 
-import {
-  ownerMeter,
-  windowOfJunk,
-  windowOfKnown,
-  windowOfRefused,
-  windowOfSite,
-} from '../domain/address-tags.ts'
+import { ownerMeter, windowsOf } from '../domain/address-tags.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
@@ -48,23 +42,13 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys, apiKeyIds }
   }
 
-  /**
-   * Every name that an address may have in a store: its network's meter, address logs of visits (`l:`), and windows as a caller of
-   * redemptions (`c:`).
-   */
+  /** Every name that an address may have in a store: its network's meter, and windows of its visits (`l:`) and redemptions (`c:`). */
   protected async namesOf(addressKeys: readonly string[]): Promise<string[][]> {
     const siteKeys = keysOf('s/', await this.changesAfter(0))
-    return addressKeys.map(key => {
-      const visitNames = [key, ...siteKeys.map(siteKey => windowOfKnown(key, siteKey))]
-      const callerNames = [key, windowOfRefused(key), ...siteKeys.map(siteKey => windowOfSite(key, siteKey))]
-      return [
-        ownerMeter(key),
-        ...visitNames.flatMap(name =>
-          [name, windowOfRefused(name), windowOfJunk(name)].map(log => `l:${log}`),
-        ),
-        ...callerNames.flatMap(name => [name, windowOfJunk(name)].map(window => `c:${window}`)),
-      ]
-    })
+    return addressKeys.map(key => [
+      ownerMeter(key),
+      ...windowsOf(key, siteKeys).flatMap(window => [`l:${window}`, `c:${window}`]),
+    ])
   }
 
   /** Each member's JSON; null or undefined for one that is not there. */
@@ -95,7 +79,7 @@ function parsed<Stored>(member: string, json: string): Stored {
   try {
     return JSON.parse(json) as Stored
   } catch {
-    throw new Error(`the record ${JSON.stringify(member)} in Redis is not JSON`)
+    throw new Error(`the record ${JSON.stringify(member)} in the store is not JSON`)
   }
 }
 

@@ -19,10 +19,9 @@ const LANGUAGE_MS_MAX = 2000
 const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(' ')
 
 interface Verification {
-  promise: Promise<string>
+  readonly promise: Promise<string>
+  /** `cancel` aborts it and drops the verification. `#beginAnew` only aborts it, so `#run` goes on with another. */
   controller: AbortController
-  /** True if an attribute has changed, or the element was moved, which reloads the solver's frame: it then begins anew. */
-  isOutdated: boolean
 }
 
 /** powgate.d.ts describes what integrators may rely on. */
@@ -39,7 +38,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #verification: Verification | undefined
-  /** Lets the form wait for the next verification, as it did for the one that failed. Set only in the state `failed`. */
+  /** Lets the form wait for the next verification, as it did for the one that failed. Set only in the state `failed`: see `#enter`. */
   #retrySubmission: (() => void) | undefined
   #isDisabled = false
   /** False before connectedCallback, when attributeChangedCallback may run already. */
@@ -56,10 +55,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
     this.#view = new View(root, () => {
-      const retrySubmission = this.#retrySubmission
       this.#start()
-      retrySubmission?.()
+      this.#retrySubmission?.() // not dropped yet, because `#verify` enters the next state later
     })
+    // FormHooks says when each of these is called.
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -152,10 +151,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     })
   }
 
+  /** Called if an attribute has changed, or the element was moved, which reloads the solver's frame. The promise stays the same. */
   #beginAnew(): void {
-    if (this.#verification === undefined) return
-    this.#verification.isOutdated = true
-    this.#verification.controller.abort()
+    this.#verification?.controller.abort()
   }
 
   #reportMistakes(): void {
@@ -216,8 +214,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (!this.#isAttached || before === after) return
     if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
-    if (name === 'lang' || this.#state === 'idle') this.#autoStart('load')
-    else if (this.#form.isWaiting && this.#verification) this.#beginAnew()
+    if (this.#state === 'idle') return this.#autoStart('load')
+    // The language changes no token or error. Any of other settings is dropped, but a form that waits still gets its token.
+    if (name === 'lang') return
+    if (this.#form.isWaiting && this.#verification) this.#beginAnew()
     else this.reset()
   }
 
@@ -267,7 +267,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verify(): Promise<string> {
     // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
-    const verification: Verification = { controller: new AbortController(), promise, isOutdated: false }
+    const verification: Verification = { controller: new AbortController(), promise }
     this.#verification = verification
     return promise
   }
@@ -297,8 +297,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#pass(result)
       return result.token
     } catch (error) {
-      if (verification.isOutdated && this.#verification === verification) {
-        Object.assign(verification, { controller: new AbortController(), isOutdated: false })
+      if (signal.aborted && this.#verification === verification) {
+        verification.controller = new AbortController()
         return this.#run(verification)
       }
       if (!signal.aborted) {

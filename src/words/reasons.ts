@@ -46,7 +46,7 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, string>> = {
 const OF_VISITORS =
   'A single visitor does not reach it: a bot does, or many people behind one address, for whom you can raise it.'
 const OF_BACKENDS =
-  'If the log tells of junk, raise nothing. A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
+  'If the log tells of junk, raise nothing. A backend whose visitors exceed it needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 
 /** Says what the limit counts, and which setting it is. Empty if there is none. */
 export function limitWords(endpoint: string, policy: string): string {

@@ -59,18 +59,22 @@ function filesBelow(dir: string): [name: string, content: Buffer][] {
     .map(path => [path, readFileSync(path)])
 }
 
-/** Everything that the visits of an address leave: a pass, a failure, a limit, refusals, a redemption. */
+/** Everything that the visits of an address leave: a pass, a failure, a limit, refusals, an invented nonce, redemptions. */
 async function leaveTraces(client: Client, site: TestSite, address: string) {
   const headers = { 'X-Forwarded-For': address }
   const token = await client.token(site.siteKey, { headers })
   const bot = { environment: { ...HONEST_ENVIRONMENT, webdriver: true } }
   await client.verify(site.siteKey, await client.solved(site.siteKey, { headers }, bot), { headers })
   await client.verify(site.siteKey, '{}', { headers })
+  const invented = { ...(await client.solved(site.siteKey, { headers })), nonce: '0'.repeat(32) }
+  await client.verify(site.siteKey, invented, { headers })
   for (let time = 0; time < 30; time++) await client.challenge(site.siteKey, { headers })
   await client.challenge('site_0000000000000000000000', { headers })
   assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: '198.51.100.1' })).status, 400)
-  assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: address })).json.ip, address)
-  await client.verifyToken(site.apiKey, { token: 'x' }, { headers })
+  const redeemed = await client.verifyToken(site.apiKey, { token, expectedIp: address }, { headers })
+  assert.equal(redeemed.json.ip, address)
+  for (const key of [site.apiKey, site.apiKey.replace(/.{43}$/, 'A'.repeat(43))])
+    await client.verifyToken(key, { token: 'x' }, { headers })
 }
 
 /** A visitor who fills in a form, whose backend redeems the token. */
@@ -102,6 +106,13 @@ const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = 
 /** Seconds: times are rounded up, when a record is written and when Redis is asked. */
 const ROUNDING = 3
 
+/** The kinds of windows of addresses in Redis, by their functions of src/domain/address-tags.ts. */
+async function windowsIn(redis: RedisServer): Promise<string> {
+  const names = (await redis.ask('keys', 'pg:*:[lc]:*')) as string[]
+  const kinds = names.map(name => name.replace(/^.*:([lc]):.{10}[0-9a-f]*([ns]?)(?:site_.{22})?/, '$1$2'))
+  return [...new Set(kinds)].sort().join(' ')
+}
+
 async function assertEnds(redis: RedisServer): Promise<void> {
   const kinds = new Set<string>()
   for (const key of (await redis.ask('keys', '*')) as string[]) {
@@ -130,6 +141,7 @@ for (const kind of STORE_KINDS)
       await redis?.stop()
     })
     await service.untilReady()
+    await redis?.ask('del', ...((await redis.ask('keys', 'pg:*:l:*')) as string[])) // of untilReady's addresses
     const site = await service.createSite({
       difficulty: EASY,
       threshold: 0.5,
@@ -138,7 +150,12 @@ for (const kind of STORE_KINDS)
     const client = new Client(service.url)
     const powgate = new Powgate(service.env)
     await visitInBrowser(service, site)
-    for (const address of ADDRESSES) await leaveTraces(client, site, formatAddress(address))
+    const networks = ['192.0.2.0/24', '203.0.113.0/24', '2001:db8::/32']
+    const own = { difficulty: EASY, limits: { redeem: 50 }, known: { networks, limit: 60 } }
+    const siteOfOwnLimits = await service.createSite(own)
+    for (const address of ADDRESSES.map(formatAddress))
+      for (const visited of [site, siteOfOwnLimits]) await leaveTraces(client, visited, address)
+    if (redis !== undefined) assert.equal(await windowsIn(redis), 'c cj cr cs csj l lj ln lnj lr')
     // Blocked, and the block lifted again. (The list itself is the operator's, and is kept as it was written.)
     for (const block of [['--block', BLOCKED], ['--no-block']])
       await powgate.text('site update', site.siteKey, ...block)
@@ -157,6 +174,9 @@ for (const kind of STORE_KINDS)
     const [visited] = ADDRESSES.map(formatAddress)
     const { removed } = await powgate.json('forget', visited!)
     assert.ok(removed >= 3, `${removed} records: windows of visits and of refusals, and a meter`)
+    for (const other of [...ADDRESSES.slice(1).map(formatAddress), '127.0.0.1'])
+      await powgate.json('forget', other)
+    if (redis !== undefined) assert.equal(await windowsIn(redis), '', 'forget misses none')
     assert.equal(
       (await client.challenge(site.siteKey, { headers: { 'X-Forwarded-For': visited! } })).status,
       200,

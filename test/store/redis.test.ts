@@ -134,7 +134,7 @@ test('redis: a record that is no JSON is named', async t => {
   await admin.zadd('test:{sites}:changes', 1, 's/broken')
   await admin.set('test:{sites}:record:s/broken', 'garbage')
   for (const read of [() => store.sites.listSites(), () => store.sites.readSite('broken')])
-    await assert.rejects(read, /^Error: the record "s\/broken" in Redis is not JSON$/)
+    await assert.rejects(read, /^Error: the record "s\/broken" in the store is not JSON$/)
 })
 
 test('redis: a change that is written, but whose answer is lost, is not told to have failed', async t => {

@@ -7,6 +7,8 @@
  *   searching  (isUp, no #server) the slot has another server by now: calls are requeued until a probe finds it
  *   down       (not isUp) a call failed, or its answer did not come in time: operations are refused at once, until a probe with the
  *              real script succeeds
+ *
+ * One timer probes in every state. While searching or down, a server that stays silent (#probedServer) gets a new connection.
  */
 
 import { evalScript } from '../redis/scripts.ts'
@@ -78,6 +80,7 @@ export class Shard {
   readonly #options: ShardOptions
   /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
+  /** What each call tells first: the server's last reply, by which the server notices that records may be lost. */
   readonly #head = new CallHead()
   #batch = new Batch()
   /**
@@ -86,8 +89,9 @@ export class Shard {
    */
   readonly #pending: Call[] = []
   #probeTimer: NodeJS.Timeout | undefined
+  /** The server that is probed while searching or down. */
   #probedServer: Server | undefined
-  /** The server is silent since its last answer, or since `#probedServer` was first probed or the shard went down, if that was later. */
+  /** When a server last answered, or `#probedServer` was first probed, if that was later. */
   #silentSinceMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -168,18 +172,21 @@ export class Shard {
   #requeue(call: Call, cause: string): void {
     call.state = 'requeued'
     this.cause = cause
-    if (this.#server === undefined) return
+    if (this.#server === undefined) return // a probe is scheduled already
     this.#server = undefined
     this.probe()
   }
 
   #run(batch: Batch, server: Server): Promise<unknown> {
     const { testClock } = this.#options
-    const values = [testClock(), this.#head.next(server === this.#server, batch.meterCount)]
+    const isSameConnection = server === this.#server
+    const values = [testClock(), this.#head.next(isSameConnection, batch.meterCount)]
     return evalScript(batch.script, async (name, code) => {
       const command = batch.command(name, code, this.#epochKeys, values)
       try {
-        return await server.sendCommand(command)
+        const reply = await server.sendCommand(command)
+        this.#silentSinceMs = performance.now()
+        return reply
       } catch (error) {
         // An error reply is a sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#silentSinceMs = performance.now()
@@ -189,7 +196,6 @@ export class Shard {
   }
 
   #answered(call: Call, reply: unknown): void {
-    this.#silentSinceMs = performance.now()
     if (call.state !== 'sent') return
     if (!isReplyTo(call.batch, reply)) return this.#failed(call, 'a reply of unexpected length')
     // A late reply of another connection may have an old epoch. Its answers are right: the script compared epochs operation by operation.
@@ -243,8 +249,7 @@ export class Shard {
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
       this.cause = cause
-      // The server's silence counts from now, since there may have been nothing to answer before.
-      this.#silentSinceMs = performance.now()
+      this.#probedServer = undefined // its silence counts from the next probe, since there may have been nothing to answer before
       this.#options.onChange()
       this.#scheduleProbe(0)
     }
@@ -255,15 +260,16 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.probe, afterMs).unref()
   }
 
+  /** A probe is an operation like others while up, otherwise a call to the server that the slot has by now. */
   readonly probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
-    if (this.isUp && server !== undefined && server === this.#server) {
+    if (server !== undefined && server === this.#server) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
       const writes = this.#probes++ % PROBES_PER_WRITE === 0
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    if (this.isUp && server !== undefined) this.#server = undefined // ioredis has learned that the slot moved
+    if (server !== undefined) this.#server = undefined // ioredis has learned that the slot moved
     const isSearching = this.isUp && this.#server === undefined
     this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {
@@ -278,14 +284,9 @@ export class Shard {
 
   /** Replaces the connection of a server that has vanished without closing it. */
   readonly #checkSilence = (server: Server): void => {
-    const silentMs = performance.now() - this.#silentSinceMs
-    if (
-      this.#server !== undefined ||
-      server !== this.#probedServer ||
-      silentMs < silenceMsMax(this.#options.deadlineMs)
-    )
-      return
-    this.#silentSinceMs = performance.now()
+    const isSilent = performance.now() - this.#silentSinceMs >= silenceMsMax(this.#options.deadlineMs)
+    if (!isSilent || this.#server !== undefined || server !== this.#probedServer) return
+    this.#probedServer = undefined
     this.#connection.drop(server)
   }
 
@@ -299,7 +300,6 @@ export class Shard {
     const { deadlineMs } = this.#options
     this.#run(batch, server).then(
       reply => {
-        this.#silentSinceMs = performance.now()
         // A server this slow would run calls whose requests were refused meanwhile, so the shard stays down.
         const isLate = performance.now() - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`

@@ -98,13 +98,13 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * Makes a solver that searches block by block. Counters of fewer than 16 digits, and a rest that is shorter than a step, are tried one
+ * Makes a solver that searches block by block. Counters of fewer than 16 digits, and a rest that does not fill the lanes, are tried one
  * by one.
  *
  * @param open called for each search. Returns the search's block, and the scan that reads it
- * @param step counters that a scan tries at once
+ * @param lanes counters that a scan tries at once
  */
-export function blockSolver(open: () => { block: Block; scan: BlockScan }, step: number): Solver {
+export function blockSolver(open: () => { block: Block; scan: BlockScan }, lanes: number): Solver {
   return (nonce, difficulty) => {
     const { block, scan } = open()
     const mask = difficultyMask(difficulty)
@@ -115,7 +115,7 @@ export function blockSolver(open: () => { block: Block; scan: BlockScan }, step:
         const from = counter % BLOCK_SIZE
         const blockStart = counter - from
         const length = Math.min(BLOCK_SIZE - from, end - counter)
-        const scanned = counter < FIRST_COUNTER ? 0 : length - (length % step)
+        const scanned = counter < FIRST_COUNTER ? 0 : length - (length % lanes)
         if (scanned === 0) {
           if (isProof(counter)) return counter
           counter++

@@ -13,6 +13,9 @@ import {
 import type { SolverKind } from './job.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
 
+/** Counters that a scan tries at once. The scalar kernel would take any number. */
+const LANES = { script: 1, kernel: 4 } as const
+
 export const scriptSolver: Solver = blockSolver(() => {
   const block = new Block()
   const digits = lastFourDigits()
@@ -23,11 +26,15 @@ export const scriptSolver: Solver = blockSolver(() => {
     return -1
   }
   return { block, scan }
-}, 1)
+}, LANES.script)
 
+/** Schedule words that vary within a block. Those that do not stay 0, because `roundInputs` and `scheduleSums` have them already. */
 const schedule = new Int32Array(64)
 
-/** The digest's first word. This is the inner loop: with calls and arrays it would be three times slower. */
+/**
+ * The digest's first word. `Block` has done the rounds up to that of VARYING_WORD, without adding this word. This is the inner loop:
+ * with calls and arrays it would be three times slower.
+ */
 function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number): number {
   const W = schedule
   W[VARYING_WORD] = varying
@@ -41,14 +48,12 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
   let h = state[7]!
   for (let t = VARYING_WORD + 1; t < 64; t++) {
     let input = roundInputs[t]!
-    // Up to word 17, only VARYING_WORD is not constant.
-    if (t > 17) {
+    if (!isConstant[t]) {
       const x = W[t - 15]!
       const y = W[t - 2]!
       const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3)
       const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10)
-      const w = (scheduleSums[t]! + s0 + W[t - 7]! + s1 + W[t - 16]!) | 0
-      W[t] = isConstant[t] ? 0 : w // constant words are in roundInputs and scheduleSums already
+      W[t] = (scheduleSums[t]! + s0 + W[t - 7]! + s1 + W[t - 16]!) | 0
       input = (input + W[t]!) | 0
     }
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7))
@@ -66,9 +71,6 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
   }
   return (a + INITIAL_STATE[0]!) | 0
 }
-
-/** Lanes of the SIMD kernel; the scalar one takes any number. */
-const LANES = 4
 
 interface KernelExports {
   readonly memory: WebAssembly.Memory
@@ -88,7 +90,7 @@ export function wasmSolver(bytes: BufferSource): Solver {
     words.set(lastFourDigits(), MEMORY.digits / 4)
     words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
     return { block: new Block(memory.buffer), scan }
-  }, LANES)
+  }, LANES.kernel)
 }
 
 export interface ChosenSolver {
