@@ -57,7 +57,7 @@ export interface Aim {
 export function aimsText(aims: readonly Aim[]): string {
   const lines = aims.map(({ about, isMet, found, because }) => {
     const verdict = `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`
-    return isMet || because === undefined ? verdict : `${verdict}: ${because}`
+    return isMet || because === undefined ? verdict : `${verdict}, which is excused: ${because}`
   })
   return lines.join('\n')
 }
