@@ -5,10 +5,10 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { type Requests, type RunResult, runLoad, SEED_MS_MAX } from '../http/prebuilt.ts'
+import { type Endpoint, MARKERS } from '../http/traffic.ts'
 
 export interface StartOrder {
   readonly type: 'start'
@@ -22,7 +22,7 @@ export interface StartOrder {
 export type Order = StartOrder | { readonly type: 'load'; readonly ms: number }
 
 type ServerModule = Pick<typeof import('../http/server.ts'), 'startService'>
-type TrafficModule = Pick<typeof import('../../test/harness/load/traffic.ts'), 'buildTraffic'>
+type TrafficModule = Pick<typeof import('../http/traffic.ts'), 'buildTraffic'>
 
 /** Requests are built for this rate; where they run out, what was measured until then counts. */
 const REQUESTS_PER_SECOND_MAX = 60_000
@@ -40,7 +40,9 @@ function load<Module>(path: string): Promise<Module> {
 /** Visitors of /verify fetch their challenges first. */
 async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder): Promise<void> {
   const { startService } = await load<ServerModule>('bench/http/server.ts')
-  const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
+  const { buildTraffic } = await load<TrafficModule>('bench/http/traffic.ts').catch(
+    () => load<TrafficModule>('test/harness/load/traffic.ts'), // where it was before December 2026
+  )
   endpoint = asked
   // Revisions before December 2026 ask here whether requests come through a proxy: to them {} is yes.
   running = await startService(store, {})

@@ -6,9 +6,9 @@
  */
 
 import { integer, number, tell, text, type Values } from '../../test/harness/command-line.ts'
-import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
 import { hasSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
+import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
 import type { Problem, StepOf } from '../micro/child.ts'
 import type { Processes } from '../micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../micro/steps.ts'

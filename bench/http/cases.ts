@@ -7,9 +7,9 @@
  * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
  */
 
-import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import { type Figures, figuresOf, type Run } from './figures.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
+import type { Endpoint } from './traffic.ts'
 
 /** Requests are built for this rate, the most that a case is expected to reach, ... */
 const REQUESTS_PER_SECOND_MAX = 100_000

@@ -1,10 +1,10 @@
 /** Computes the figures of one run from what the load generator measured. */
 
 import { constants } from 'node:perf_hooks'
-import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
+import type { Endpoint } from './traffic.ts'
 
 /** Figures of the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }

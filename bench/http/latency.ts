@@ -11,12 +11,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { latencyFiguresOf, type Run } from './figures.ts'
 import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
+import type { Endpoint } from './traffic.ts'
 
 const WARM_UP_MS = 1500
 const PILOT_MS = 1000

@@ -1,8 +1,8 @@
 /** Entry of the process that generates loads of requests that were built before, apart so that its CPU time is counted apart. */
 
-import { buildTraffic, type TrafficSpec } from '../../test/harness/load/traffic.ts'
 import { carryOut } from '../../test/harness/processes.ts'
 import { type Requests, type RunSpec, runLoad } from './prebuilt.ts'
+import { buildTraffic, type TrafficSpec } from './traffic.ts'
 
 export type LoadOrder =
   /** Builds requests, in place of those before; they are sent by the runs that follow. */

@@ -1,10 +1,10 @@
 /** The options of `npm run bench:http`. */
 
 import { integer, number, toggle, type Values } from '../../test/harness/command-line.ts'
-import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
 import { choices } from '../report/options.ts'
 import { OUTPUT } from '../report/report.ts'
+import { ENDPOINTS } from './traffic.ts'
 
 export const OPTIONS = {
   store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),

@@ -1,7 +1,7 @@
 /** Loads of requests that were built before, one of each visitor: sending one costs the generator almost nothing. */
 
 import { type Latencies, type Line, Load, type Measured, Times } from '../../test/harness/load/load.ts'
-import { requestAt, type Traffic } from '../../test/harness/load/traffic.ts'
+import { requestAt, type Traffic } from './traffic.ts'
 
 /** Most requests under way at the same time. */
 export const CONNECTIONS = 64

@@ -1,6 +1,5 @@
 /** The repetitions of each case as medians and ranges, and these as tables beside their budgets. */
 
-import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import {
@@ -22,6 +21,7 @@ import {
 import type { AnyFigures, Run } from './figures.ts'
 import type { Options } from './options.ts'
 import { CONNECTIONS } from './prebuilt.ts'
+import type { Endpoint } from './traffic.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
 const BARE_US = 7.5

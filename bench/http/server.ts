@@ -1,7 +1,6 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
-import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { claimsAt } from '../../test/harness/load/visitors.ts'
+import { claimsAt, FREE } from '../../test/harness/load/visitors.ts'
 import { storePid, workerPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
@@ -9,6 +8,7 @@ import {
   TestService,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
+import type { TrafficTarget } from './traffic.ts'
 
 /** One worker, whose CPU time is then that of the requests. */
 const ENVIRONMENT = {

@@ -1,6 +1,5 @@
 /** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
 
-import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import type { OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { startChildServer } from '../child-server.ts'
@@ -9,6 +8,7 @@ import type { Options } from './options.ts'
 import { type RunResult, SEED_MS_MAX } from './prebuilt.ts'
 import type { Probe } from './probe.ts'
 import { startService } from './server.ts'
+import { type Endpoint, MARKERS } from './traffic.ts'
 
 /** What all measurements of a run share. */
 export interface Rig {

@@ -5,12 +5,12 @@
 
 import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
-import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
 import { startChildServer } from '../child-server.ts'
 import { type Figures, figuresOf } from '../http/figures.ts'
 import { CONNECTIONS, runLoad } from '../http/prebuilt.ts'
 import { startService } from '../http/server.ts'
+import { buildTraffic, MARKERS, type Traffic } from '../http/traffic.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {
   type Cell,

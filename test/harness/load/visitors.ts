@@ -25,7 +25,7 @@ const STEPS = ['challenge', 'verify', 'redeem'] as const
 type Step = (typeof STEPS)[number]
 
 interface VisitorsTarget extends LoadTarget {
-  /** The site has the difficulty FREE (traffic.ts) if nonces state 0 bits. */
+  /** The site has the difficulty FREE if nonces state 0 bits. */
   readonly site: TestSite
   /** Bits that nonces state; 0 if left out: then any counter solves them. */
   readonly difficulty?: number
@@ -36,6 +36,9 @@ interface VisitorsTarget extends LoadTarget {
   /** Share of visitors who never send a solution. */
   readonly leaveShare?: number
 }
+
+/** The difficulty of a site where any counter solves a challenge; any other refuses a solution of 0 bits as far too cheap. */
+export const FREE = { base: 0, min: 0, max: 0 }
 
 export interface VisitorsSpec extends VisitorsTarget, LoadTimes {}
 

@@ -6,8 +6,7 @@
  */
 
 import { Client, solutionOf } from '../../../harness/client.ts'
-import { FREE } from '../../../harness/load/traffic.ts'
-import { claimsAt } from '../../../harness/load/visitors.ts'
+import { claimsAt, FREE } from '../../../harness/load/visitors.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'

@@ -7,9 +7,9 @@
 
 import { SETTINGS } from '../../../../src/config/settings.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
-import { FREE } from '../../../harness/load/traffic.ts'
 import {
   claimsAt,
+  FREE,
   refusalsOf,
   VISITED_SETTINGS,
   type VisitorsResult,

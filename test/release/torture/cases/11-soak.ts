@@ -11,9 +11,9 @@ import { connect } from '../../../../src/store/client/connection.ts'
 import { infoOf } from '../../../../src/store/client/inspection.ts'
 import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
-import { FREE } from '../../../harness/load/traffic.ts'
 import {
   claimsAt,
+  FREE,
   refusalsOf,
   VISITED_SETTINGS,
   type VisitorsResult,

@@ -6,16 +6,13 @@
  * hours on solving.
  */
 
-import { parseAddress } from '../../../src/addresses/address.ts'
-import { Keyring } from '../../../src/domain/keyring.ts'
-import { mintNonce } from '../../../src/domain/nonce.ts'
-import { compileSite, SITE_DEFAULTS } from '../../../src/domain/site.ts'
-import { mintToken } from '../../../src/domain/token.ts'
-import { HONEST_ENVIRONMENT } from '../client.ts'
-import { visitorAddress } from './addresses.ts'
-
-/** Any other site refuses a solution of 0 bits as far too cheap. */
-export const FREE = { base: 0, min: 0, max: 0 }
+import { parseAddress } from '../../src/addresses/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintNonce } from '../../src/domain/nonce.ts'
+import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { mintToken } from '../../src/domain/token.ts'
+import { HONEST_ENVIRONMENT } from '../../test/harness/client.ts'
+import { visitorAddress } from '../../test/harness/load/addresses.ts'
 
 export type Endpoint = 'challenge' | 'verify' | 'verify-token'
 export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']
