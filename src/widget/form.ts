@@ -136,8 +136,9 @@ export class FormLink {
         const isElement = target instanceof Element
         const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
         // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
+        // `window.form` may be an element of that name, so only elements are asked.
         const isOurs = path.some(
-          node => node === form || node === this.#host || (node as Control).form === form,
+          node => node === form || (node instanceof Element && (node as Control).form === form),
         )
         if (form === null || isOurs) listener(event, control || this.#host)
       })
@@ -159,9 +160,10 @@ export class FormLink {
     const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
     this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
-      const { formData } = event as FormDataEvent
+      const { target, formData } = event as FormDataEvent
       const name = this.#name
-      if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
+      if (target !== this.form || !name || formData.has(name) || this.#host.matches(':disabled,[disabled]'))
+        return
       // A script that replaced parts of the page may have removed the field.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)

@@ -347,3 +347,16 @@ test('a failure without Send, a dialog that was closed, and a reset: “Try agai
   await page.waitForTimeout(300)
   assert.equal(pages.forms.length, 0)
 })
+
+for (const [form, attributes] of [
+  ['id="form"', ''], // as `window.form`
+  ['name="form"', ''],
+  ['', 'form="nowhere"'],
+] as const)
+  test(`a form without an element carries no token of another’s: <form ${form}>, <pow-gate ${attributes}>`, async () => {
+    const other = '<form action="/received" method="post"><input name="q"><button>Find</button></form>'
+    const page = await open(attributes, { form, visit: {}, script: other + scriptTag(gateway) })
+    await untilState(page, 'verified')
+    await page.click('text=Find')
+    assert.deepEqual([...(await posted(stage)).keys()], ['q'])
+  })
