@@ -211,8 +211,10 @@ export class FormLink {
   #areOthersValid(): boolean {
     const { form } = this
     if (form === null) return true
-    const controls = [...bare(form).elements] as (Element & { validity?: ValidityState })[]
-    return controls.every(control => control === this.#host || control.validity?.valid !== false)
+    // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are.
+    const isInvalid = (control: Element) =>
+      control !== this.#host && control.matches(':invalid:not(fieldset)')
+    return ![...bare(form).elements].some(isInvalid)
   }
 
   /**

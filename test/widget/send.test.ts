@@ -360,3 +360,11 @@ for (const [form, attributes] of [
     await page.click('text=Find')
     assert.deepEqual([...(await posted(stage)).keys()], ['q'])
   })
+
+test('fields that the browser does not validate keep no form from waiting: disabled and read-only ones', async () => {
+  const field = (attribute: string) => `<input type="email" value="-" ${attribute}>`
+  const fields = `${field('disabled')}${field('readonly')}<fieldset disabled>${field('')}</fieldset>`
+  const page = await open('auto="submit"', { fields, visit: {} })
+  await send(page)
+  await untilSent()
+})
