@@ -271,6 +271,22 @@ test('hCaptcha, invisible: execute with a promise and without, each with a new t
   )
 })
 
+test('hCaptcha, a button: a widget that was removed hears no more clicks, so another calls back once, and none sends the form', async () => {
+  const { page } = await open('hcaptcha', '<button id="here">Send</button>', {
+    query: '?render=explicit&onload=loaded',
+    script: `window.draw = () => hcaptcha.render('here', { sitekey: '${SITE_KEY}', callback: passed })`,
+  })
+  await called(page, 'loaded')
+  for (const code of ['draw()', 'hcaptcha.remove()', 'draw()']) await evaluate(page, code)
+  await page.click('text=Send')
+  await called(page, 'passed')
+  await page.waitForTimeout(300)
+  assert.equal((await callsOf(page, 'passed')).length, 1)
+  await evaluate(page, 'hcaptcha.remove()')
+  await page.click('text=Send')
+  await postedAs()
+})
+
 test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
   const query = '?onload=loaded'
   const { page, notes } = await open(

@@ -185,6 +185,7 @@ export class Captchas {
     if (button === undefined) container.append(box)
     else button.after(box)
     button?.addEventListener('click', event => {
+      if (this.#all.get(id) !== captcha) return // It was removed.
       event.preventDefault()
       this.execute(captcha).catch(() => {}) // The event `failed` tells errors.
     })
