@@ -158,17 +158,31 @@ for (const solver of ['frame', 'blob', 'page'])
   })
 
 test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
-  const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
+  let lose = () => {}
+  const until = new Promise<void>(resolve => (lose = resolve))
+  const fault = { path: /frame|worker|page|wasm/, times: 100, until, answer: { status: 403 } }
   const { page } = await open('auto="off"', { fault })
   const setOnline = (isOnline: boolean) =>
     page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
       dispatchEvent(new Event('online'))`)
+  await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
+  await page.waitForTimeout(200) // The page has the answer, which it takes for a sign of a network.
   await setOnline(false)
-  await press(page, 'Verify')
+  lose()
   await page.locator('pow-gate .text:has-text("No internet")').waitFor()
   gateway.recover()
   await setOnline(true)
   await untilState(page, 'verified')
+})
+
+test('a browser that takes its device for offline, and is not: a frame that is blocked gives way to the next mode', async () => {
+  const script = "Object.defineProperty(Navigator.prototype, 'onLine', { value: false })"
+  const prepare = async (page: Page) => {
+    await page.addInitScript(script)
+    await page.route(/frame\.\w+\.html/, route => route.abort('blockedbyclient'))
+  }
+  const { page } = await inState('verified', open('', { visit: { prepare } }))
+  assert.equal(await page.evaluate(`${VERIFIED}.then(({ mode }) => mode)`), 'blob')
 })
 
 test('a wait of hours is not waited for: it fails, and the button tries again and tells when', async () => {
