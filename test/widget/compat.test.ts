@@ -363,6 +363,9 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   const next = await evaluate<string>(page, `grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' })`)
   assert.equal((await redeem(next)).action, 'cart/add')
   assert.equal(await corner.isVisible(), false)
+  await page.clock.fastForward(EXPIRED_MS)
+  await page.waitForTimeout(200)
+  assert.equal(await corner.isVisible(), false, 'nothing asks the visitor to verify again')
 })
 
 const VENDORS = [
