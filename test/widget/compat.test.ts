@@ -337,6 +337,22 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
   assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
 })
 
+test('a container that is written anew beside a hint gets a widget of its own; one that is away for a while keeps its widget', async () => {
+  const { page } = await open('recaptcha', box('g-recaptcha') + box('g-recaptcha', 'id="other"'))
+  await called(page, 'passed')
+  await evaluate(
+    page,
+    `const container = document.querySelector('.g-recaptcha')
+window.other = document.getElementById('other')
+other.remove()
+container.replaceChildren(...container.cloneNode(true).childNodes, document.createElement('i'))`,
+  )
+  const token = await called(page, 'passed', 2)
+  assert.equal(await fieldOf(page, 'g-recaptcha-response'), token)
+  await evaluate(page, 'document.forms[0].append(other)')
+  assert.equal(await page.locator('pow-gate').count(), 2)
+})
+
 test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {
   const { page, notes } = await open('recaptcha', '', {
     query: `?render=${SITE_KEY}`,
