@@ -200,7 +200,9 @@ export class Captchas {
       if (value === undefined) continue
       if (!pattern.test(String(value)))
         throw new Error(`powgate: "${name}" must match ${pattern}, not "${value}"`)
+      if (gate.getAttribute(name) === String(value)) continue
       gate.setAttribute(name, String(value))
+      gate.cancel?.() // A verification that runs has the old value.
     }
   }
 
