@@ -279,6 +279,16 @@ for (const [about, fault, code, shown, told] of [
     assert.equal(await errorCode(page), undefined)
   })
 
+test('an error of the page’s own making: told, with a code, and the button tries again', async () => {
+  const script =
+    "Object.defineProperty(Navigator.prototype, 'plugins', { get: () => mine, configurable: true })"
+  const visit = { prepare: (page: Page) => page.addInitScript(script) }
+  const { page } = await inState('failed', open('', { visit }))
+  assert.equal(await errorCode(page), 'unexpected')
+  await page.evaluate('delete Navigator.prototype.plugins')
+  await tryAgain(page)
+})
+
 test('an event handler of the page that throws harms nothing', async () => {
   const { page } = await open('auto="off"')
   await page.evaluate(`${GATE}.addEventListener('statechange', () => { throw new Error('mine') })`)
