@@ -5,6 +5,7 @@
 
 import { advise } from './advice.ts'
 import { bare, listen, sleep, takeOut } from './dom.ts'
+import { reflect } from './properties.ts'
 import { noteRequests, type Submitter, Submitting } from './submitting.ts'
 
 interface FormHooks {
@@ -103,8 +104,7 @@ export class FormLink {
     // compare the page with its server's markup.
     if (!token || !this.#name || this.form === null) return void takeOut(field)
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
-    const id = host.getAttribute('form')
-    if (id !== null) field.setAttribute('form', id)
+    reflect(field, 'form', host.getAttribute('form'))
     if (field.parentNode !== host) host.append(field)
   }
 
