@@ -196,7 +196,7 @@ export class FormLink {
     this.#justSent = token
     await sleep(0) // The page's handlers run first.
     const isByBrowser = !event.defaultPrevented
-    await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
+    if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
     if (this.#justSent === token) this.#justSent = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
@@ -289,7 +289,11 @@ export class FormLink {
   }
 }
 
+/** The last submission that an element stopped. Another element of the form may have taken its token for sent. */
+let suppressed: Event | undefined
+
 function suppress(event: Event): void {
+  suppressed = event
   event.preventDefault()
   event.stopImmediatePropagation()
 }

@@ -368,3 +368,10 @@ test('fields that the browser does not validate keep no form from waiting: disab
   await send(page)
   await untilSent()
 })
+
+test('two elements in a form that the browser does not validate: sent once, with both tokens', async () => {
+  const fields = `<pow-gate site-key="${site.siteKey}" auto="submit" name="second"></pow-gate>`
+  const page = await open('auto="submit"', { fields, form: 'novalidate', visit: {} })
+  await send(page)
+  assert.deepEqual([...(await posted(stage)).keys()], ['name', 'powgate-token', 'second'])
+})
