@@ -40,6 +40,9 @@ const RESENT_MS = 2000
 /** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
+/** The types of buttons that submit. */
+const SUBMITS = /^(submit|image)$/
+
 /** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
@@ -150,7 +153,7 @@ export class FormLink {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
       const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
-      if (/^(submit|image)$/.test(button.type) && !isOutside) void this.#notePressed(event, button)
+      if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
@@ -300,8 +303,8 @@ function suppress(event: Event): void {
 
 /** @param disabled controls that the page has disabled, and that are to be sent */
 function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly HTMLButtonElement[]): void {
-  // A button that was replaced meanwhile can submit nothing.
-  const present = submitter?.form === form ? submitter : null
+  // A button that was replaced meanwhile can submit nothing, nor can one that the page has made a `type="button"`.
+  const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
   const enabled = [present, ...disabled].filter(control => control?.disabled)
   for (const control of enabled) control!.disabled = false
   const { requestSubmit } = bare(form)

@@ -375,3 +375,12 @@ test('two elements in a form that the browser does not validate: sent once, with
   await send(page)
   assert.deepEqual([...(await posted(stage)).keys()], ['name', 'powgate-token', 'second'])
 })
+
+test('a button that is no submit button any more when the token is there: the form is sent all the same', async () => {
+  const page = await open('auto="submit"', { visit: {} })
+  const release = gateway.hold('/verify')
+  await send(page)
+  await page.evaluate("document.querySelector('form > button').type = 'button'")
+  release()
+  await untilSent()
+})
