@@ -84,7 +84,7 @@ export class FormLink {
     box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
-      const { submitter } = this.#submitting
+      const submitter = this.#submitting.submitterOf(this.form)
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
         event.preventDefault()
     })

@@ -384,3 +384,13 @@ test('a button that is no submit button any more when the token is there: the fo
   release()
   await untilSent()
 })
+
+test('a form that a script submits, and whose handler only checks another form, sends that one never', async () => {
+  const other = `<form id="other"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate></form>`
+  const page = await open('auto="submit"', { visit: {}, fields: '', script: other + scriptTag(gateway) })
+  await untilState(page, 'verified', '#other pow-gate')
+  await page.evaluate(`other.onsubmit = () => !!document.forms[0].checkValidity()
+other.requestSubmit()`)
+  await page.waitForTimeout(300)
+  assert.equal(gateway.count('GET /challenge'), 1)
+})
