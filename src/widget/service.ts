@@ -44,8 +44,9 @@ export interface CallSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
-/** True if the last answer came while the browser took the device for offline, as some do with a VPN. */
+/** True if an answer has come since the device went offline, if it did: some browsers are wrong, as with a VPN. */
 let isOnlineAnyway = false
+addEventListener('offline', () => (isOnlineAnyway = false))
 export const isOffline = () => !navigator.onLine && !isOnlineAnyway
 
 let challenges = 0
@@ -120,7 +121,7 @@ async function callOnce<Answer>(
       signal: timeoutSignal(TIMEOUT_MS),
     })
     const response = await untilAborted(asking, signal)
-    isOnlineAnyway = !navigator.onLine
+    isOnlineAnyway = true
     const body = await response.json().catch(() => undefined)
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login

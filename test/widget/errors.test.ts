@@ -164,7 +164,7 @@ test('assets that do not load because the network went away: it waits for the ne
   const { page } = await open('auto="off"', { fault })
   const setOnline = (isOnline: boolean) =>
     page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
-      dispatchEvent(new Event('online'))`)
+      dispatchEvent(new Event('${isOnline ? 'online' : 'offline'}'))`)
   await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
   await page.waitForTimeout(200) // The page has the answer, which it takes for a sign of a network.
   await setOnline(false)
