@@ -229,7 +229,7 @@ function expect(isRight: boolean, option: string, what: string): asserts isRight
 
 /** A mistyped name would leave its option at the default. */
 function refuseOthers(others: object): void {
-  for (const name in others) throw new TypeError(`powgate-client: there is no option ${name}`)
+  for (const name of Object.keys(others)) throw new TypeError(`powgate-client: there is no option ${name}`)
 }
 
 function isWithin(value: unknown, min: number, max: number): boolean {

@@ -222,7 +222,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   formAssociatedCallback(): void {
-    if (this.#isAttached) this.#form.attach()
+    if (!this.#isAttached) return
+    this.#form.attach()
+    this.#render()
   }
 
   formResetCallback(): void {

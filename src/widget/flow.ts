@@ -53,7 +53,7 @@ export async function obtainToken(settings: FlowSettings): Promise<FlowResult> {
         settings.onProgress(1 - Math.exp(-work))
       })
     } catch (error) {
-      if (!(error instanceof PowGateError)) throw error
+      if (!(error instanceof PowGateError)) throw new PowGateError('unexpected', 'rejected', `${error}`)
       const { code, message, status } = error
       if (!RETRIED_CODES.includes(code)) throw error
       const text = code === 'expired-nonce' || code === TOO_SLOW ? 'expired' : 'unavailable'

@@ -5,6 +5,7 @@
 
 import { advise } from './advice.ts'
 import { bare, listen, sleep, takeOut } from './dom.ts'
+import { reflect } from './properties.ts'
 import { noteRequests, type Submitter, Submitting } from './submitting.ts'
 
 interface FormHooks {
@@ -38,6 +39,9 @@ const LATE_MS = 60
 const RESENT_MS = 2000
 /** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
+
+/** The types of buttons that submit. */
+const SUBMITS = /^(submit|image)$/
 
 /** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
 function isByVisitor(control: Element | null): boolean {
@@ -80,7 +84,7 @@ export class FormLink {
     box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
-      const { submitter } = this.#submitting
+      const submitter = this.#submitting.submitterOf(this.form)
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
         event.preventDefault()
     })
@@ -103,8 +107,7 @@ export class FormLink {
     // compare the page with its server's markup.
     if (!token || !this.#name || this.form === null) return void takeOut(field)
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
-    const id = host.getAttribute('form')
-    if (id !== null) field.setAttribute('form', id)
+    reflect(field, 'form', host.getAttribute('form'))
     if (field.parentNode !== host) host.append(field)
   }
 
@@ -136,8 +139,9 @@ export class FormLink {
         const isElement = target instanceof Element
         const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
         // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
+        // `window.form` may be an element of that name, so only elements are asked.
         const isOurs = path.some(
-          node => node === form || node === this.#host || (node as Control).form === form,
+          node => node === form || (node instanceof Element && (node as Control).form === form),
         )
         if (form === null || isOurs) listener(event, control || this.#host)
       })
@@ -149,7 +153,7 @@ export class FormLink {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
       const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
-      if (/^(submit|image)$/.test(button.type) && !isOutside) void this.#notePressed(event, button)
+      if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
@@ -159,9 +163,10 @@ export class FormLink {
     const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
     this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
-      const { formData } = event as FormDataEvent
+      const { target, formData } = event as FormDataEvent
       const name = this.#name
-      if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
+      if (target !== this.form || !name || formData.has(name) || this.#host.matches(':disabled,[disabled]'))
+        return
       // A script that replaced parts of the page may have removed the field.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)
@@ -194,7 +199,7 @@ export class FormLink {
     this.#justSent = token
     await sleep(0) // The page's handlers run first.
     const isByBrowser = !event.defaultPrevented
-    await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
+    if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
     if (this.#justSent === token) this.#justSent = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
@@ -209,8 +214,10 @@ export class FormLink {
   #areOthersValid(): boolean {
     const { form } = this
     if (form === null) return true
-    const controls = [...bare(form).elements] as (Element & { validity?: ValidityState })[]
-    return controls.every(control => control === this.#host || control.validity?.valid !== false)
+    // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are.
+    const isInvalid = (control: Element) =>
+      control !== this.#host && control.matches(':invalid:not(fieldset)')
+    return ![...bare(form).elements].some(isInvalid)
   }
 
   /**
@@ -285,15 +292,19 @@ export class FormLink {
   }
 }
 
+/** The last submission that an element stopped. Another element of the form may have taken its token for sent. */
+let suppressed: Event | undefined
+
 function suppress(event: Event): void {
+  suppressed = event
   event.preventDefault()
   event.stopImmediatePropagation()
 }
 
 /** @param disabled controls that the page has disabled, and that are to be sent */
 function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly HTMLButtonElement[]): void {
-  // A button that was replaced meanwhile can submit nothing.
-  const present = submitter?.form === form ? submitter : null
+  // A button that was replaced meanwhile can submit nothing, nor can one that the page has made a `type="button"`.
+  const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
   const enabled = [present, ...disabled].filter(control => control?.disabled)
   for (const control of enabled) control!.disabled = false
   const { requestSubmit } = bare(form)

@@ -13,7 +13,7 @@
 import type { PuzzleName } from '../protocol/proof.ts'
 import { bare, sleep, timeoutSignal } from './dom.ts'
 import { loadModule, trusted } from './scripts.ts'
-import { throwIfAborted } from './service.ts'
+import { isOffline, throwIfAborted } from './service.ts'
 import { isPinned, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Job, Mode, SolvePage, SolverSession } from './solver/job.ts'
@@ -94,7 +94,7 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
       throwIfAborted(settings.signal) // A frame that left the page with its element was not forbidden.
       if (error instanceof ModeBlockedError) refused.add(mode)
       // Without network every mode fails, and the next may be one that the page's policy forbids.
-      else if (!navigator.onLine) throw error
+      else if (isOffline()) throw error
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }

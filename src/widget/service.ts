@@ -44,6 +44,11 @@ export interface CallSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
+/** True if an answer has come since the device went offline, if it did: some browsers are wrong, as with a VPN. */
+let isOnlineAnyway = false
+addEventListener('offline', () => (isOnlineAnyway = false))
+export const isOffline = () => !navigator.onLine && !isOnlineAnyway
+
 let challenges = 0
 /**
  * Each challenge has its own address, because a cache that keeps everything would give out a used one. A page's first has
@@ -88,7 +93,7 @@ export async function withRetries<Answer>(
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || error.seconds) throw error
     // A device that is offline uses up no try: it may lose its network often in one visit, and the service is not the cause.
-    if (reason === 'network' && !navigator.onLine) {
+    if (reason === 'network' && isOffline()) {
       await waitUntilOnline(settings)
       continue
     }
@@ -116,6 +121,7 @@ async function callOnce<Answer>(
       signal: timeoutSignal(TIMEOUT_MS),
     })
     const response = await untilAborted(asking, signal)
+    isOnlineAnyway = true
     const body = await response.json().catch(() => undefined)
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login

@@ -5,8 +5,8 @@ import { bare, sleep } from './dom.ts'
 /** null without a button, as with Enter. */
 export type Submitter = HTMLButtonElement | null
 
-/** That of the page's call of `requestSubmit`, while the browser validates the form for it. */
-let requestedBy: Submitter | undefined
+/** The form of the page's call of `requestSubmit`, and its button, while the browser validates the form for it. */
+let requested: { readonly form: HTMLFormElement; readonly submitter: Submitter } | undefined
 
 /**
  * `requestSubmit()` of an invalid form (Ctrl+Enter, Material Web's button) fires only `invalid`, like `checkValidity()`. The
@@ -16,11 +16,11 @@ export function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
   if (requestSubmit === undefined) return
   const value = (submitter: Submitter = null) => {
-    requestedBy = submitter
+    requested = { form, submitter }
     try {
       requestSubmit(submitter)
     } finally {
-      requestedBy = undefined
+      requested = undefined
     }
   }
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
@@ -43,8 +43,9 @@ export class Submitting {
   }
 
   /** What submits the form, asked while the browser validates it; undefined if nothing does, as in `checkValidity()`. */
-  get submitter(): Submitter | undefined {
-    if (requestedBy !== undefined || this.#pressed === undefined) return requestedBy
+  submitterOf(form: HTMLFormElement | null): Submitter | undefined {
+    if (requested?.form === form) return requested?.submitter
+    if (this.#pressed === undefined) return undefined
     const { event, submitter } = this.#pressed
     // Browsers validate for a submission only after the handlers of the click or key have run (phase 0).
     return event.eventPhase === 0 && !event.defaultPrevented ? submitter : undefined

@@ -271,6 +271,22 @@ test('hCaptcha, invisible: execute with a promise and without, each with a new t
   )
 })
 
+test('hCaptcha, a button: a widget that was removed hears no more clicks, so another calls back once, and none sends the form', async () => {
+  const { page } = await open('hcaptcha', '<button id="here">Send</button>', {
+    query: '?render=explicit&onload=loaded',
+    script: `window.draw = () => hcaptcha.render('here', { sitekey: '${SITE_KEY}', callback: passed })`,
+  })
+  await called(page, 'loaded')
+  for (const code of ['draw()', 'hcaptcha.remove()', 'draw()']) await evaluate(page, code)
+  await page.click('text=Send')
+  await called(page, 'passed')
+  await page.waitForTimeout(300)
+  assert.equal((await callsOf(page, 'passed')).length, 1)
+  await evaluate(page, 'hcaptcha.remove()')
+  await page.click('text=Send')
+  await postedAs()
+})
+
 test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
   const query = '?onload=loaded'
   const { page, notes } = await open(
@@ -321,6 +337,22 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
   assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
 })
 
+test('a container that is written anew beside a hint gets a widget of its own; one that is away for a while keeps its widget', async () => {
+  const { page } = await open('recaptcha', box('g-recaptcha') + box('g-recaptcha', 'id="other"'))
+  await called(page, 'passed')
+  await evaluate(
+    page,
+    `const container = document.querySelector('.g-recaptcha')
+window.other = document.getElementById('other')
+other.remove()
+container.replaceChildren(...container.cloneNode(true).childNodes, document.createElement('i'))`,
+  )
+  const token = await called(page, 'passed', 2)
+  assert.equal(await fieldOf(page, 'g-recaptcha-response'), token)
+  await evaluate(page, 'document.forms[0].append(other)')
+  assert.equal(await page.locator('pow-gate').count(), 2)
+})
+
 test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {
   const { page, notes } = await open('recaptcha', '', {
     query: `?render=${SITE_KEY}`,
@@ -344,9 +376,20 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   const corner = page.locator('pow-gate .box')
   const { y, height } = (await corner.boundingBox())!
   assert.equal(y + height, page.viewportSize()!.height, 'a failure is in view')
-  const next = await evaluate<string>(page, `grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' })`)
+  const release = gateway.hold('/verify')
+  await evaluate(
+    page,
+    "document.querySelector('html > div > *').shadowRoot.querySelector('pow-gate').execute() && 0",
+  ) // as by "Try again"
+  await eventually(60_000, 'it verifies', () => gateway.requests.at(-1) === 'POST /verify')
+  await evaluate(page, `void (window.next = grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' }))`)
+  release()
+  const next = await evaluate<string>(page, 'window.next')
   assert.equal((await redeem(next)).action, 'cart/add')
   assert.equal(await corner.isVisible(), false)
+  await page.clock.fastForward(EXPIRED_MS)
+  await page.waitForTimeout(200)
+  assert.equal(await corner.isVisible(), false, 'nothing asks the visitor to verify again')
 })
 
 const VENDORS = [

@@ -200,6 +200,15 @@ test('attributes that come late, a site key that is put right, another field nam
   assert.equal(post.get('powgate-token'), null)
 })
 
+test('a form attribute that changes or goes: the token’s field moves to the other form', async () => {
+  const script = `<form id="other"></form>${scriptTag(gateway)}`
+  const { page } = await inState('verified', open('', { script, form: 'id="first"' }))
+  for (const id of ['other', 'first', null]) {
+    await page.evaluate(`${GATE}.form = ${JSON.stringify(id)}`)
+    assert.equal(await page.evaluate(`${GATE}.querySelector('input').form.id`), id ?? 'first')
+  }
+})
+
 test('as a module, with integrity, by its versioned name, imported, and twice', async () => {
   const scripts = [
     scriptTag(gateway, 'type="module"'),

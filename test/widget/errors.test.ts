@@ -158,17 +158,31 @@ for (const solver of ['frame', 'blob', 'page'])
   })
 
 test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
-  const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
+  let lose = () => {}
+  const until = new Promise<void>(resolve => (lose = resolve))
+  const fault = { path: /frame|worker|page|wasm/, times: 100, until, answer: { status: 403 } }
   const { page } = await open('auto="off"', { fault })
   const setOnline = (isOnline: boolean) =>
     page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
-      dispatchEvent(new Event('online'))`)
+      dispatchEvent(new Event('${isOnline ? 'online' : 'offline'}'))`)
+  await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
+  await page.waitForTimeout(200) // The page has the answer, which it takes for a sign of a network.
   await setOnline(false)
-  await press(page, 'Verify')
+  lose()
   await page.locator('pow-gate .text:has-text("No internet")').waitFor()
   gateway.recover()
   await setOnline(true)
   await untilState(page, 'verified')
+})
+
+test('a browser that takes its device for offline, and is not: a frame that is blocked gives way to the next mode', async () => {
+  const script = "Object.defineProperty(Navigator.prototype, 'onLine', { value: false })"
+  const prepare = async (page: Page) => {
+    await page.addInitScript(script)
+    await page.route(/frame\.\w+\.html/, route => route.abort('blockedbyclient'))
+  }
+  const { page } = await inState('verified', open('', { visit: { prepare } }))
+  assert.equal(await page.evaluate(`${VERIFIED}.then(({ mode }) => mode)`), 'blob')
 })
 
 test('a wait of hours is not waited for: it fails, and the button tries again and tells when', async () => {
@@ -264,6 +278,16 @@ for (const [about, fault, code, shown, told] of [
     await tryAgain(page)
     assert.equal(await errorCode(page), undefined)
   })
+
+test('an error of the page’s own making: told, with a code, and the button tries again', async () => {
+  const script =
+    "Object.defineProperty(Navigator.prototype, 'plugins', { get: () => mine, configurable: true })"
+  const visit = { prepare: (page: Page) => page.addInitScript(script) }
+  const { page } = await inState('failed', open('', { visit }))
+  assert.equal(await errorCode(page), 'unexpected')
+  await page.evaluate('delete Navigator.prototype.plugins')
+  await tryAgain(page)
+})
 
 test('an event handler of the page that throws harms nothing', async () => {
   const { page } = await open('auto="off"')

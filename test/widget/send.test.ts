@@ -347,3 +347,50 @@ test('a failure without Send, a dialog that was closed, and a reset: “Try agai
   await page.waitForTimeout(300)
   assert.equal(pages.forms.length, 0)
 })
+
+for (const [form, attributes] of [
+  ['id="form"', ''], // as `window.form`
+  ['name="form"', ''],
+  ['', 'form="nowhere"'],
+] as const)
+  test(`a form without an element carries no token of another’s: <form ${form}>, <pow-gate ${attributes}>`, async () => {
+    const other = '<form action="/received" method="post"><input name="q"><button>Find</button></form>'
+    const page = await open(attributes, { form, visit: {}, script: other + scriptTag(gateway) })
+    await untilState(page, 'verified')
+    await page.click('text=Find')
+    assert.deepEqual([...(await posted(stage)).keys()], ['q'])
+  })
+
+test('fields that the browser does not validate keep no form from waiting: disabled and read-only ones', async () => {
+  const field = (attribute: string) => `<input type="email" value="-" ${attribute}>`
+  const fields = `${field('disabled')}${field('readonly')}<fieldset disabled>${field('')}</fieldset>`
+  const page = await open('auto="submit"', { fields, visit: {} })
+  await send(page)
+  await untilSent()
+})
+
+test('two elements in a form that the browser does not validate: sent once, with both tokens', async () => {
+  const fields = `<pow-gate site-key="${site.siteKey}" auto="submit" name="second"></pow-gate>`
+  const page = await open('auto="submit"', { fields, form: 'novalidate', visit: {} })
+  await send(page)
+  assert.deepEqual([...(await posted(stage)).keys()], ['name', 'powgate-token', 'second'])
+})
+
+test('a button that is no submit button any more when the token is there: the form is sent all the same', async () => {
+  const page = await open('auto="submit"', { visit: {} })
+  const release = gateway.hold('/verify')
+  await send(page)
+  await page.evaluate("document.querySelector('form > button').type = 'button'")
+  release()
+  await untilSent()
+})
+
+test('a form that a script submits, and whose handler only checks another form, sends that one never', async () => {
+  const other = `<form id="other"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate></form>`
+  const page = await open('auto="submit"', { visit: {}, fields: '', script: other + scriptTag(gateway) })
+  await untilState(page, 'verified', '#other pow-gate')
+  await page.evaluate(`other.onsubmit = () => !!document.forms[0].checkValidity()
+other.requestSubmit()`)
+  await page.waitForTimeout(300)
+  assert.equal(gateway.count('GET /challenge'), 1)
+})

@@ -24,7 +24,7 @@ const domReady = new Promise<unknown>(resolve => {
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** The attribute and the property of a box. A copy of the box has the attribute alone. */
+/** The attribute of a box, which is the widget's id, and its property. A copy of the box has the attribute alone. */
 const MARK = 'data-powgate-box'
 
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
@@ -105,8 +105,9 @@ export class Captchas {
     const copy = copyIn(container)
     if (copy !== undefined) {
       takeOut(copy)
-      // A call that names no widget would mean the original, which has left the page.
-      for (const { id, box } of this.#all.values()) if (!box.isConnected) this.remove(id)
+      // A call that names no widget would mean the original, if that has left the page.
+      const original = this.#all.get(copy.getAttribute(MARK)!)
+      if (original?.box.isConnected === false) this.remove(original.id)
     }
     const present = this.#in(container)
     if (present?.box.parentNode) {
@@ -170,10 +171,10 @@ export class Captchas {
     const isManual = button !== undefined || this.#vendor.isManual(options)
     const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
     const box = Object.assign(page.createElement('div'), { [MARK]: true })
-    box.setAttribute(MARK, '')
     const gate = gateOf(options, isManual, isInvisible)
     this.#setActionAndData(gate, options)
     const id = this.#vendor.idOf(this.#count++)
+    box.setAttribute(MARK, id)
     const captcha = { id, container, box, gate, isManual, hasExpired: false }
     const fields = this.#fieldsOf(options, id)
     // A widget keeps its form from being submitted without a token. The form's submit handler often starts a manual widget, so a
@@ -185,6 +186,7 @@ export class Captchas {
     if (button === undefined) container.append(box)
     else button.after(box)
     button?.addEventListener('click', event => {
+      if (this.#all.get(id) !== captcha) return // It was removed.
       event.preventDefault()
       this.execute(captcha).catch(() => {}) // The event `failed` tells errors.
     })
@@ -198,7 +200,9 @@ export class Captchas {
       if (value === undefined) continue
       if (!pattern.test(String(value)))
         throw new Error(`powgate: "${name}" must match ${pattern}, not "${value}"`)
+      if (gate.getAttribute(name) === String(value)) continue
       gate.setAttribute(name, String(value))
+      gate.cancel?.() // A verification that runs has the old value.
     }
   }
 
@@ -251,7 +255,7 @@ const isButton = (container: Element) => container.matches('button,input')
 
 /** The box that a page cache (Turbo's) or a script has copied with its container: nobody fills its fields, or hears of its widget. */
 function copyIn(container: Element): Element | undefined {
-  const box = isButton(container) ? container.nextElementSibling : container.lastElementChild
+  const box = isButton(container) ? container.nextElementSibling : container.querySelector(`:scope>[${MARK}]`)
   return box?.hasAttribute(MARK) && !(MARK in box) ? box : undefined
 }
 

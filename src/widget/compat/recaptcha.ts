@@ -29,7 +29,7 @@ function renderInCorner(captchas: Captchas, values: Values): Captcha {
   Object.assign(container.style, { position: 'fixed', bottom: 0, right: 0, zIndex: 2 ** 31 - 1 })
   const captcha = captchas.render(container, values)!
   const { gate } = captcha
-  gate.addEventListener('statechange', () => (container.hidden = gate.state === 'verified'))
+  gate.addEventListener('statechange', () => (container.hidden = !/working|failed/.test(gate.state)))
   return captcha
 }
 

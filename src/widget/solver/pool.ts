@@ -120,20 +120,21 @@ export class WorkerPool {
     await this.#kernel // Each worker gets `prepare` before `solve`.
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
-    const sum = () => tries.reduce((total, count) => total + count)
+    let sum = 0 // Old libraries replace `reduce`.
     let onRenderer!: (renderer: string | undefined) => void
     const renderer = new Promise<string | undefined>(resolve => {
       onRenderer = resolve
     })
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
-      gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum() }))
+      gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum }))
       this.#onFailure = reject
       if (this.#living.size === 0) reject(new ModeBlockedError('a worker has ended'))
       this.#onReport = (report, index) => {
         if (report.kind === 'renderer') onRenderer(report.renderer)
         if (!('tries' in report)) return
+        sum += report.tries - tries[index]!
         tries[index] = report.tries
-        onProgress(sum())
+        onProgress(sum)
         // An estimate: the others report each PROGRESS_MS, so in a quick search not at all.
         if (report.kind === 'found') resolve({ ...report, tries: report.tries * threads })
       }
