@@ -5,10 +5,10 @@
  *   entry of 8 bytes     | time 3 | label 3 | count 2 |     requests, in time order
  *                        | until 3 | mark 5           |     a used nonce
  *
- *   label   kind in the upper 3 bits, site tag in 21
- *   mark    a set bit, by which it differs from a label, then 39 bits of the used nonce's MAC (`nonceMark`)
+ *   label   a clear bit, 2 bits of kind, 21 of site tag
+ *   mark    a set bit (MARK_BIT), then 39 bits of the used nonce's MAC (`nonceMark`)
  *
- * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
+ * Times are milliseconds modulo 2^24 (limits.ts): unambiguous, because a record is deleted after `keepMs`, less than half of
  * that. Requests of one kind and site within a step of time share an entry, with the newest time.
  *
  * Two nonces of one address share a mark with probability 2^-39; the client of the second, refused as used, gets another
@@ -29,9 +29,9 @@ import {
   waitMs,
 } from './limits.ts'
 
-/** Kinds of requests. `noProof` is for /verify without a nonce to spend, which counts only towards the limits. */
+/** Kinds of requests, all that a label's 2 bits can tell. `noProof`, a /verify without a nonce to spend, counts only towards limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, noProof: 3 } as const
-export type LogKind = (typeof LogKind)[keyof typeof LogKind]
+export type LogKind = (typeof LogKind)[keyof typeof LogKind] & (0 | 1 | 2 | 3) // a fifth kind does not compile where it is used
 
 export function verificationKind({ failed, spend }: { failed: boolean; spend: unknown }): LogKind {
   if (failed) return LogKind.failedVerification
@@ -47,7 +47,7 @@ export interface LogRequest {
 
 export interface Spending {
   readonly mark: number
-  /** 2^23 at most, half of the range of a time. */
+  /** Below 2^23, half of the range of a time. */
   readonly keepMs: number
 }
 
@@ -84,7 +84,7 @@ const LABEL_AT = 3
 const COUNT_AT = 6
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
-/** A mark has its upper 24 bits, of which MARK_BIT is the first, in the place of a label, and its lower 16 in that of a count. */
+/** A mark's upper 24 bits, of which MARK_BIT is the first, stand in the place of a label, its lower 16 in that of a count. */
 export const MARK_BIT = 0x800000
 export const MARK_LOW_RANGE = 0x10000
 

@@ -4,7 +4,7 @@
 --   step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
-local KIND = 2097152 -- a label is kind * KIND + site tag
+local KIND = 2097152 -- a label is kind * KIND + site tag; kinds 0 to 3 stay below MARK
 local VERIFICATIONS, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; challenges start at 0
 local MARK = 8388608 -- from here on, a label is the upper 3 bytes of a mark, and the count its lower 2
 local CHUNK = 256 -- the entries of an address at both usual limits are one chunk: 20 us; several chunks take twice as long
