@@ -8,8 +8,8 @@
 --    put back key by key, calls come in between, and would pass if KEYS[3] had the number alone. So the epoch stands beside it:
 --    a. The copy's KEYS[3] comes. Its number is too low, so this writes a new epoch, and a number above `seen` beside it.
 --    b. The copy's KEYS[1] comes. The number is now high enough, but stands beside another epoch, so this replaces the epoch again.
--- 5. The clock was set, since records expire early when it is set forward. The note has the server's time, renewed each second. If
---    that is over CLOCK_OFF_MAX from now, either the clock was set, or no worker could call meanwhile. The caller's time decides:
+-- 5. The clock was set, since records expire early when it is set forward. The note has the server's time, renewed each second. If that
+--    is over CLOCK_OFF_MAX from now (`is_note_off`), the clock was set, or no worker could call. The caller's time decides:
 --    a. The caller expects about the server's time (`is_confirmed`): no worker could call. The epoch stays.
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
 --       fails with OTHERTIME. A late call's deadline has passed; if it has not, the clock was set, and the caller calls again (c).
@@ -35,7 +35,8 @@ local EXPECTED_MAX = 3600000 -- at most half of WRAP
 local epoch_text = value_of(1)
 local batches_text, batches_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
 local batches = tonumber(batches_text) or 0
-local is_older_copy = batches < seen or (batches_epoch ~= nil and batches_epoch ~= epoch_text)
+local is_older_copy = batches < seen -- 4a
+  or (batches_epoch ~= nil and batches_epoch ~= epoch_text) -- 4b
 
 local function write_epoch() call('SET', KEYS[1], epoch_text) end
 local function write_batches(number)
@@ -53,19 +54,19 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local is_other_server = noted_id ~= server_id -- or there is no note
   -- Only a test gives a clock of its own (time.lua), which may leap.
   local is_note_off = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
-  local is_clock_set = is_note_off and expected == NO_TIME
-  if is_note_off and not is_clock_set and not is_older_copy and epoch_text ~= '' then
-    -- Times are modulo WRAP, so a caller can only confirm a note of the last hour.
+  local is_clock_set = is_note_off and expected == NO_TIME -- 5c
+  if is_note_off and expected ~= NO_TIME and not is_older_copy and epoch_text ~= '' then -- 5a or b, unless 1 or 4 replaces it
+    -- 5a. Times are modulo WRAP, so a caller can only confirm a note of the last hour.
     local is_confirmed = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
       and (now - expected + CLOCK_OFF_MAX) % WRAP <= 2 * CLOCK_OFF_MAX -- at most CLOCK_OFF_MAX, either way
-    if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
+    if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end -- 5b
   end
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''
   local evicted = (is_note_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-  local is_replaced = epoch_text == '' or is_older_copy or is_other_server or is_clock_set or has_evicted
+  local is_replaced = epoch_text == '' or is_other_server or has_evicted or is_older_copy or is_clock_set -- 1 to 5
   if is_replaced then
     epoch_text = string.format('%.0f', next_epoch)
     write_epoch()
