@@ -9,6 +9,7 @@
 
 import { PRICING, type Pricing } from './pricing.ts'
 
+/** The time of a first proof (`AddressTags.firstProofNames`) is kept as one: `usual` is then Unix ms, and `atMs` its renewal. */
 export interface Meter {
   atMs: number
   recent: number
@@ -114,7 +115,7 @@ function add(
   pricing: Pricing,
 ): void {
   // Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
-  // only one and has faded since, `before` is below 0; a division by it would learn millions.
+  // only one and has faded since, `before` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
   const before = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
   const learned = pricing.learnedShare * budgetOf(rates, free, pricing)
@@ -123,15 +124,13 @@ function add(
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
 
-/**
- * @param list the meters of `AddressTags.firstProofNames`, with a time (Unix milliseconds) as `usual`; then the site's and networks'
- */
+/** @param list the times of the first proofs, then the site's meter, then the networks' */
 export function metersFrom([first, firstNamed, site, ...networks]: readonly Meter[], nowMs: number): Meters {
   const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
   return { ageMs: ageOf(first!), namesAgeMs: ageOf(firstNamed!), site: site!, networks }
 }
 
-/** Sets or renews the time of a first proof (`metersFrom`). If the clock was ahead at that time, the age starts anew. */
+/** Sets or renews the time of a first proof. If the clock was ahead at that time, the age starts anew. */
 export function renewFirstProof(time: Meter, nowMs: number): void {
   if (time.usual === 0 || time.usual > nowMs) time.usual = nowMs
   time.atMs = nowMs

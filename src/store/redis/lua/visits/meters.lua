@@ -1,13 +1,13 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
--- The first two of a call are the times of the shard's first proof, and of the first one under the present names of networks. They
--- are rewritten once a day, so that they do not expire:                               | renewed, Unix ms 8 | 0 4 | born 8 |
+-- They have numbers, in the order of the call's keys. 1 and 2 are the times of the shard's first proof, and of the first under the
+-- present names of networks, rewritten once a day so that they do not expire:         | renewed, Unix ms 8 | 0 4 | born 8 |
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
 --   learned_share, learns_all_ms, returning_proofs, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
-local meters = {} -- faded, by number
+local meters = {} -- from number 3 on, faded; only those that an operation has used
 local has_proof = false -- whether this batch has added one, or taken one back
 
 -- Milliseconds since the first proof.
@@ -38,7 +38,7 @@ end
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
   -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
-  -- only one and has faded since, `recent` is below 0; a division by it would learn millions.
+  -- only one and has faded since, `recent` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-meter_age / usual_ms))) -- milliseconds that `usual` stands for
   local learned = learned_share * math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
