@@ -7,7 +7,11 @@
  *   blob    a worker made of a blob
  *   page    the page's own thread, in slices
  *
- * Beside each, the GPU searches too. What runs with the page's rights comes from `codeAssets`, the rest from `assets` (settings.ts).
+ * Beside each, the GPU searches too.
+ *
+ * Injected markup can set `endpoint`. So scripts with the page's rights (of `worker`, `blob`, `page` and the GPU) load only from
+ * `codeAssets`, where widget.js came from, or the page's `worker-src`. If the page pins widget.js (`isPinned`), they are pinned too,
+ * but for a worker file, which can't be. The frame has only the service's rights, kernels have none: `assets`, at `endpoint`, has both.
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
@@ -32,7 +36,7 @@ export interface ModeSettings extends Settings {
   readonly signal: AbortSignal
 }
 
-/** Each puzzle's script for mode `page`, with its integrity value. Workers and the frame have one file for both. */
+/** Each puzzle's script for mode `page`, with its integrity value, as the build defines them. Workers have one file for both. */
 const PAGE_SCRIPTS = {
   sha256: [ASSET_NAMES.pageJs, ASSET_PINS.pageJs],
   hashwx: [ASSET_NAMES.hashwxPageJs, ASSET_PINS.hashwxPageJs],
@@ -179,8 +183,8 @@ function starter(url: string): () => Worker {
 
 async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   const { assets, codeAssets, mode } = settings
-  // If the browser has workers, or the page asks for this mode, the page's policy refuses workers. It would refuse WebAssembly too, and
-  // report one more violation.
+  // If there are workers, this mode is the last resort, or asked for, because the page's policy refuses them. It would refuse
+  // WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
@@ -199,11 +203,7 @@ async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<Sol
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 
-/**
- * Resolves with a counter; never settles without a GPU, or if it fails.
- *
- * @param goesOn called with the GPU's tries so far; the search ends if it returns false
- */
+/** Resolves with a counter; never settles without a GPU, or if it fails. @param goesOn gets the tries so far; false ends the search */
 export async function searchOnGpu(
   { codeAssets, gpu }: ModeSettings,
   job: Job,

@@ -61,10 +61,7 @@ export function settingsOf(element: Element) {
     endpoint,
     /** Folder at `endpoint`, ending in a slash. */
     assets: assetsOf(endpoint),
-    /**
-     * Folder at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
-     * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
-     */
+    /** Folder at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
     codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     bound: {
