@@ -63,9 +63,9 @@ export class ProxyRelay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#server = createServer({ noDelay: true, pauseOnConnect: true, allowHalfOpen: true }, client =>
-      this.#accept(client),
-    )
+    // A client may end its direction after a request. It still gets the answer.
+    const socketOptions = { noDelay: true, pauseOnConnect: true, allowHalfOpen: true }
+    this.#server = createServer(socketOptions, client => this.#accept(client))
   }
 
   /** In a worker this asks node:cluster's primary process, which accepts connections and hands them to the workers in turn. */
@@ -114,7 +114,7 @@ export class ProxyRelay {
       HEADER_MS,
     )
     client.once('close', () => clearTimeout(timer))
-    const leave = () => client.destroy()
+    const leave = () => client.destroy() // half-open, it would wait for HEADER_MS
     client.once('end', leave)
     const take = (chunk: Buffer) => {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])

@@ -16,7 +16,7 @@ import { systemErrorText } from '../../words/system-error.ts'
 export function prepareDataDir(dataDir: string, { makes }: { makes: boolean }): void {
   try {
     if (makes) makeDir(resolve(dataDir))
-    accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
+    accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK) // a file has no "/."
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const path = resolve(dataDir)
