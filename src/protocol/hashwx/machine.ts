@@ -59,6 +59,7 @@ const sources: usize = memory.data(5000) // SOURCES * INSTRUCTIONS
 const chosen: usize = memory.data(8)
 let listed: usize = 0
 listSources(0, 0)
+if (listed !== SOURCES) unreachable() // a mask is wrong
 
 function listSources(index: usize, used: u32): void {
   if (index === INSTRUCTIONS) {
@@ -148,7 +149,11 @@ function word(index: usize): u64 {
 
 /**
  * The upper halves of words 0 to 6 shuffle the destinations, and their lower halves choose the kinds of instructions 1 to 7. Word 7
- * chooses the sources, and each of words 8 to 15 an instruction's immediate.
+ * chooses the sources, and each of words 8 to 15 an instruction's immediate. What they choose from:
+ *
+ *   RMCG, 0         rotate by 1 to 63
+ *   X, odd index    rotate by 1 to 63, or shift by 1 to 3 with sign or zeros; then XOR, plus or minus: 9 kinds
+ *   MUL, even       OR, XOR or plus: 3 kinds; with 1, 9 or 33
  */
 function makeProgram(at: usize): void {
   shuffleDestinations(at)
@@ -189,11 +194,7 @@ function shuffleDestinations(at: usize): void {
   }
 }
 
-/**
- * Fills the registers of `count` inputs, at most 256, from one on.
- *
- * @param high upper 32 bits of the first input
- */
+/** Fills the registers of `count` inputs, at most 256, from the one with the upper 32 bits `high` and the lower ones `low`. */
 export function fill(high: u32, low: u32, count: usize): void {
   let input = ((<u64>high) << 32) | low
   for (let at = batch, end = batch + count * REGISTERS_BYTES; at < end; at += REGISTERS_BYTES) {
@@ -201,6 +202,7 @@ export function fill(high: u32, low: u32, count: usize): void {
     drawFour(at)
     refillGenerator()
     drawFour(at + 32)
+    // RMCG's factors: 3 and 5 modulo 8, whose powers take longest to repeat.
     store<u64>(at, (load<u64>(at, 32) & ~7) | 3, 64)
     store<u64>(at, (load<u64>(at, 56) & ~7) | 5, 72)
   }
@@ -219,10 +221,7 @@ export function judge(count: i32, difficulty: i32): i32 {
   return -1
 }
 
-/**
- * Runs the programs on the registers of the first input in `batch`. Kinds select values instead of branches, which a processor would
- * mispredict.
- */
+/** Runs the programs on the registers of the first input in `batch`. Kinds select values: a processor would mispredict branches. */
 export function interpret(): void {
   runPass(false)
   runPass(true)
