@@ -3,7 +3,8 @@
  *
  *   flag                              --base 20
  *   flag and falseFlag                --require-origin, --no-require-origin: a boolean
- *   the same flag as other rows       --weight webdriver=1, --fail-open verify: the value names the field, by the last part of its path
+ *   the same flag as other rows       --weight webdriver=1; the booleans --fail-open verify, --fail-closed challenge: the value names
+ *                                     the field, by the last part of its path
  *   unsetFlag                         --no-weights: back to the default, for each row that has it
  */
 
@@ -24,7 +25,7 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-/** Rows that share a flag make the same entry. */
+/** Rows that share a flag make the same entry: they differ only in path and default. */
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
 
 /** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
@@ -38,7 +39,7 @@ function fieldsOf(flag: string): readonly SiteField[] {
   return FIELDS.filter(field => field.flag === flag)
 }
 
-/** Returns the name that a flag of several fields has for this one (`webdriver` in `--weight webdriver=1`), else undefined. */
+/** The name of this field in the value of a shared flag (`webdriver` in `--weight webdriver=1`); undefined for a flag of its own. */
 function namedPart({ flag, path }: SiteField): string | undefined {
   return flag !== undefined && fieldsOf(flag).length > 1 ? path.at(-1) : undefined
 }
@@ -46,15 +47,16 @@ function namedPart({ flag, path }: SiteField): string | undefined {
 function settingFlags(field: SiteField): Record<string, Flag> {
   const { about, plan, flag, falseFlag, unsetFlag } = field
   if (flag === undefined) return {}
-  const value = namedPart(field) === undefined ? valueOfOneField(field) : valueWithName(fieldsOf(flag))
-  const defaults = new Set(fieldsOf(flag).map(defaultText))
+  const fields = fieldsOf(flag)
+  const value = fields.length > 1 ? valueWithName(fields) : valueOfOneField(field)
+  const defaults = new Set(fields.map(defaultText))
   const [fallback] = defaults.size === 1 ? defaults : []
   const notes = [
     value === undefined ? `${about}.` : `${about} (${value.expects}).`,
     ...(fallback === undefined ? [] : [`Default: ${fallback}.`]),
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
-  // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
+  // --no-origins contradicts --origin; but --no-limits, which clears other fields too, goes with --limit-verify.
   const clearsThisAlone = FIELDS.filter(other => other.unsetFlag === unsetFlag).length === 1
   return {
     [flag]: { about: notes.join(' '), value, contradicts: clearsThisAlone ? unsetFlag : undefined },

@@ -75,6 +75,9 @@ for (const field of FIELDS) {
 
     if (flag !== undefined && typeof value === 'boolean')
       assert.ok(falseFlag, 'a flag for yes needs `falseFlag`, one for no')
+    for (const other of FIELDS.filter(other => flag !== undefined && other.flag === flag))
+      for (const key of ['form', 'about', 'plan', 'falseFlag', 'unsetFlag'] as const)
+        assert.equal(other[key], field[key], 'rows that share a flag make one entry')
     assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
     const settings = flag === undefined ? withValue(BEFORE, field.name, value) : await updated(BEFORE, flags)
     const record = siteRecord(settings, BEFORE, 2)
