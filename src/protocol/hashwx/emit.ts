@@ -1,11 +1,13 @@
 /**
  * Emits the programs of machine.ts as a WebAssembly module, because engines run that ten times as fast as `interpret`. Its one
  * function, `run(end)`, does what `interpret` does for all inputs from `batch` to the address `end`, in the memory that it imports.
- * Opcodes are those of WebAssembly's core specification 1.0, chapter 5; machine.ts explains the instructions and their bits.
+ * Opcodes are those of WebAssembly's core specification 1.0, chapter 5; machine.ts explains instructions, their bits, and the passes.
  */
 
 import {
   batch,
+  CHANGED_REGISTERS,
+  INSTRUCTION_BYTES,
   INSTRUCTIONS,
   KEEP_SIGN,
   OR_IMMEDIATE,
@@ -14,6 +16,7 @@ import {
   REGISTERS_BYTES,
   REPEATS_MAX,
   ROTATE,
+  SCRATCHPAD_BYTES,
   SUBTRACT,
   scratchpad,
   XOR,
@@ -45,8 +48,8 @@ const INPUT: u32 = 1
 const REPEATS_LEFT: u32 = 2
 const REPEATS: u32 = 3
 const R0: u32 = 4
+const REGISTERS = <u32>REGISTERS_BYTES / 8
 
-const SCRATCHPAD_BYTES: u32 = 2048 // as in machine.ts
 const NO_RESULT: u32 = 0x40
 const I64: u32 = 0x7e
 const I32: u32 = 0x7f
@@ -86,19 +89,18 @@ export function emit(): usize {
   const body = beginSized()
   put(2) // types of locals: of INPUT, REPEATS_LEFT and REPEATS; of the registers
   put2(3, I32)
-  put2(10, I64)
+  put2(REGISTERS, I64)
   putConstant(I32_CONST, <u32>batch)
   put2(SET, INPUT)
   put2(LOOP, NO_RESULT)
-  for (let register: u32 = 0; register < 10; register++) {
+  for (let register: u32 = 0; register < REGISTERS; register++) {
     put2(GET, INPUT)
     putAccess(I64_LOAD, register * 8)
     put2(SET, R0 + register)
   }
   putPass(false)
   putPass(true)
-  // Registers 8 and 9 never change.
-  for (let register: u32 = 0; register < 8; register++) {
+  for (let register: u32 = 0; register < CHANGED_REGISTERS; register++) {
     put2(GET, INPUT)
     put2(GET, R0 + register)
     putAccess(I64_STORE, register * 8)
@@ -117,24 +119,25 @@ export function emit(): usize {
   return cursor - code
 }
 
+/** The first pass fills the scratchpad, from its end on; the second takes its operands from there. */
 function putPass(isOnMemory: bool): void {
   putConstant(I32_CONST, REPEATS_MAX)
   put2(SET, REPEATS_LEFT)
-  let stored = <u32>scratchpad + SCRATCHPAD_BYTES // filled from its end, as runPass does
+  let stored = <u32>(scratchpad + SCRATCHPAD_BYTES)
   for (let index: usize = 0; index < PROGRAMS; index++) {
-    const program = programs + index * INSTRUCTIONS * 4
+    const program = programs + index * INSTRUCTIONS * INSTRUCTION_BYTES
+    const last = program + (INSTRUCTIONS - 1) * INSTRUCTION_BYTES
     put2(LOOP, NO_RESULT)
     putRmcg(load<u32>(program))
-    for (let at: usize = 1; at < 7; at++) {
-      const instruction = load<u32>(program + at * 4)
-      if (at % 2 === 1) putX(instruction, isOnMemory)
-      else putMul(instruction, isOnMemory)
+    for (let at = program + INSTRUCTION_BYTES; at < last; at += 2 * INSTRUCTION_BYTES) {
+      putX(load<u32>(at), isOnMemory)
+      putMul(load<u32>(at + INSTRUCTION_BYTES), isOnMemory)
     }
     putRepeat(load<u32>(program))
     put(END_BLOCK)
-    putX(load<u32>(program, 28), isOnMemory)
+    putX(load<u32>(last), isOnMemory)
     if (isOnMemory) continue
-    for (let register: u32 = 0; register < 8; register++) {
+    for (let register: u32 = 0; register < CHANGED_REGISTERS; register++) {
       stored -= 8
       putConstant(I32_CONST, 0) // The offset is the whole address.
       put2(GET, R0 + register)
@@ -193,7 +196,7 @@ function putOperand(instruction: u32, isOnMemory: bool): void {
   put2(GET, source(instruction))
   if (!isOnMemory) return
   put(I32_WRAP)
-  putConstant(I32_CONST, SCRATCHPAD_BYTES - 8) // a multiple of 8, within the scratchpad
+  putConstant(I32_CONST, <u32>SCRATCHPAD_BYTES - 8) // a multiple of 8, within the scratchpad
   put(I32_AND)
   putAccess(I64_LOAD, <u32>scratchpad)
 }

@@ -19,7 +19,8 @@
 export const PROGRAMS: usize = 32
 /** RMCG, four X and three MUL. */
 export const INSTRUCTIONS: usize = 8
-/** r0 to r7, which programs change, then r8 and r9. */
+export const INSTRUCTION_BYTES: usize = 4 // destination, source, immediate, kind
+export const CHANGED_REGISTERS: u32 = 8 // r0 to r7; r8 and r9, which follow them, stay as they are
 export const REGISTERS_BYTES: usize = 80
 export const REPEATS_MAX = 32
 
@@ -30,13 +31,12 @@ export const result: usize = memory.data(8)
 /** The registers of up to 256 inputs. */
 export const batch: usize = memory.data(20_480) // 256 * REGISTERS_BYTES
 
-const SCRATCHPAD_BYTES: usize = 2048
+export const SCRATCHPAD_BYTES: usize = 2048
 export const scratchpad: usize = memory.data(2048)
 const generator: usize = memory.data(48) // four words of state, two of the key
 /** The 16 words of the generator that make one program. */
 const words: usize = memory.data(128)
-/** Four bytes an instruction: destination, source, immediate, kind. */
-export const programs: usize = memory.data(1024) // PROGRAMS * INSTRUCTIONS * 4
+export const programs: usize = memory.data(1024) // PROGRAMS * INSTRUCTIONS * INSTRUCTION_BYTES
 
 // X is `shift(destination) operation source`: the bits of a kind say which.
 export const ROTATE = 1
@@ -139,7 +139,7 @@ export function make(): void {
       drawFour(words + four * 32)
       refillGenerator()
     }
-    makeProgram(programs + index * INSTRUCTIONS * 4)
+    makeProgram(programs + index * INSTRUCTIONS * INSTRUCTION_BYTES)
   }
 }
 
@@ -160,11 +160,11 @@ function makeProgram(at: usize): void {
   const row = sources + <usize>(word(7) % SOURCES) * INSTRUCTIONS
   for (let index: usize = 0; index < INSTRUCTIONS; index++) {
     const draw = word(8 + index)
-    const instruction = at + index * 4
+    const instruction = at + index * INSTRUCTION_BYTES
     const lowerHalf = <u32>word(index - 1) // Instruction 0 does not use it.
     let kind: u32 = 0
     let immediate: u64
-    let source = <u32>load<u8>(at + <usize>load<u8>(row + index) * 4)
+    let source = <u32>load<u8>(at + <usize>load<u8>(row + index) * INSTRUCTION_BYTES)
     if (index === 0) {
       source = 8 + <u32>(word(7) & 1)
       immediate = 1 + (draw % 63)
@@ -189,8 +189,8 @@ function shuffleDestinations(at: usize): void {
   store<u8>(at, 0)
   for (let index: usize = 1; index < INSTRUCTIONS; index++) {
     const other = <usize>((word(index - 1) >> 32) % <u64>(index + 1))
-    store<u8>(at + index * 4, load<u8>(at + other * 4))
-    store<u8>(at + other * 4, <u8>index)
+    store<u8>(at + index * INSTRUCTION_BYTES, load<u8>(at + other * INSTRUCTION_BYTES))
+    store<u8>(at + other * INSTRUCTION_BYTES, <u8>index)
   }
 }
 
@@ -231,7 +231,7 @@ function runPass(isOnMemory: bool): void {
   let repeatsLeft = REPEATS_MAX
   let stored = scratchpad + SCRATCHPAD_BYTES
   for (let index: usize = 0; index < PROGRAMS; index++) {
-    const program = programs + index * INSTRUCTIONS * 4
+    const program = programs + index * INSTRUCTIONS * INSTRUCTION_BYTES
     for (;;) {
       const instruction = load<u32>(program)
       const to = registerAt(instruction)
@@ -249,7 +249,7 @@ function runPass(isOnMemory: bool): void {
     }
     runX(load<u32>(program, 28), isOnMemory)
     if (isOnMemory) continue
-    for (let register: usize = 0; register < 8; register++) {
+    for (let register: usize = 0; register < CHANGED_REGISTERS; register++) {
       stored -= 8
       store<u64>(stored, load<u64>(batch + register * 8))
     }
