@@ -14,14 +14,15 @@ const VERSION = '6.0.0'
 /** ioredis' index does not export this class. */
 const StandaloneConnector = standalone.default
 
+/** Beside each is the file of ioredis' built/ that calls it. */
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
-  [Command, 'toWritable'],
-  [Command, 'getSlot'],
-  [Cluster, 'getInfoFromNode'],
-  [StandaloneConnector, 'connect'],
-  [StandaloneConnector, 'check'],
-  [SentinelConnector, 'connect'],
-  [SentinelConnector, 'connectToSentinel'],
+  [Command, 'toWritable'], // Redis.js, sendCommand
+  [Command, 'getSlot'], // cluster/index.js, sendCommand
+  [Cluster, 'getInfoFromNode'], // cluster/index.js, refreshSlotsCache
+  [StandaloneConnector, 'connect'], // Redis.js, connect
+  [StandaloneConnector, 'check'], // redis/event_handler.js, connectHandler
+  [SentinelConnector, 'connect'], // Redis.js, connect
+  [SentinelConnector, 'connectToSentinel'], // connectors/SentinelConnector/index.js, resolve and initFailoverDetector
 ]
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
@@ -52,7 +53,7 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** A node whose host is not known: in a redirection, or as the reply transformer below writes it. */
+/** A node whose host is not known, as `natMap` gets it: of a redirection, or as the reply transformer below writes it. */
 const UNKNOWN_HOST = /^\??:(\d+)$/
 
 /**
@@ -70,9 +71,7 @@ Command.setReplyTransformer('cluster', (reply: unknown) => {
   return reply
 })
 
-interface ClusterInside {
-  getInfoFromNode(node: Redis | undefined, done: (error?: Error) => void): void
-}
+type GetInfoFromNode = (node: Redis | undefined, done: (error?: Error) => void) => void
 
 /**
  * Takes an unknown host for the one that was last asked for the slots, and so gave the answer: ioredis asks one node at a time. A
@@ -80,7 +79,7 @@ interface ClusterInside {
  */
 export function resolveUnknownHosts(cluster: Cluster): void {
   let askedHost = ''
-  const inside = cluster as unknown as ClusterInside
+  const inside = cluster as unknown as { getInfoFromNode: GetInfoFromNode }
   const ask = inside.getInfoFromNode.bind(cluster)
   inside.getInfoFromNode = (node, done) => {
     askedHost = node?.options.host ?? askedHost
@@ -102,7 +101,7 @@ export const QuietConnector = class extends StandaloneConnector {
     return explainTlsMismatch(await super.connect(...args))
   }
 
-  /** Gets the answer to INFO before the connection is ready. Workers and the store process may be replaced by another version. */
+  /** Gets INFO's answer, parsed, before the connection is ready. Another version may have replaced workers or the store process. */
   override check(info: { readonly powgate_layout?: string } | null) {
     if ((info?.powgate_layout ?? String(LAYOUT)) === String(LAYOUT)) return true
     this.stream.destroy(new Error(OTHER_LAYOUT))
