@@ -49,9 +49,9 @@ export const TIME_AT = CHECKED_AT + 3
 export const BATCHES_AT = TIME_AT + 8
 export const ANSWERS_AT = BATCHES_AT + 8
 export const ANSWER_BYTES = 8
-/** Offsets in an answer. */
-export const FIRST = 1
-export const SECOND = 4
+/** Offsets in an answer. What `first` and `second` mean differs by operation. */
+export const FIRST_AT = 1
+export const SECOND_AT = 4
 
 /**
  * The first two meters of an operation are times: their `usual` is when the store's first proof came, and when the first one under

@@ -7,7 +7,7 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
-import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND, SITE_METER, TIME_AT, uint16Text } from '../wire.ts'
+import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND_AT, SITE_METER, TIME_AT, uint16Text } from '../wire.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
@@ -184,7 +184,7 @@ function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.addsProof[index] || reply[at] !== DONE) continue
     // The site's meter counts only addresses that return, so it has no proof of any other.
-    const accepted = reply.readUInt32BE(at + SECOND)
+    const accepted = reply.readUInt32BE(at + SECOND_AT)
     const isReturning = accepted >= PRICING.returningProofs
     for (let position = isReturning ? SITE_METER : SITE_METER + 1; position < numbers.length; position++) {
       const meterAt = numbers[position]! - 1

@@ -1,7 +1,7 @@
 /**
  * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. An operation starts with a
- * letter; the header of its file in ../redis/lua/ has its fields and answers. The shard is chosen by the visitor's network, or for a
- * redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
+ * letter: C, V, T (../redis/lua/visits/), R, K or F (redemptions/). The header of its file there has its fields and answers. The shard
+ * is chosen by the visitor's network, or for a redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
  *
  *   epoch, look, count   KEYS[1] to [3] of lua/epoch.lua, by which it notices that records may be lost
  *   l:<address>          address log, used nonces  60 s; with a used nonce 5 minutes, or a minute beyond its challenge's end
@@ -37,7 +37,7 @@ import {
   TOKEN_OUTCOMES,
   UNAVAILABLE,
 } from '../store.ts'
-import { DONE, FIRST, LIMITED, POLICIES, SECOND, uint16Text, uint24Text, uint32Text } from '../wire.ts'
+import { DONE, FIRST_AT, LIMITED, POLICIES, SECOND_AT, uint16Text, uint24Text, uint32Text } from '../wire.ts'
 import { type Operation, timeOf } from './batch.ts'
 import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
@@ -230,6 +230,7 @@ function redemptionOperation(keys: readonly string[], text: string): Operation {
   return { script: 'redemptions', keys, text, meters: NO_KEYS, proofs: 0 }
 }
 
+/** 3 bytes for the site and for each network, which `add_proof` of lua/visits/meters.lua reads. */
 function freeProofsText({ free }: Metering): string {
   let text = ''
   for (const proofs of free) text += uint24Text(Math.min(Math.round(proofs), 0xffffff))
@@ -241,8 +242,8 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
   if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
-  const markText =
-    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW_RANGE)) + uint16Text(mark % MARK_LOW_RANGE)
+  const markHigh = MARK_BIT | Math.floor(mark / MARK_LOW_RANGE) // stands where an entry of the address log has its label
+  const markText = uint24Text(markHigh) + uint16Text(mark % MARK_LOW_RANGE)
   return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 
@@ -251,14 +252,14 @@ function limitsText({ siteTag, addressLimit, siteLimit }: ChallengeRequest): str
 }
 
 function firstOf(reply: Buffer, at: number): number {
-  return readUInt24(reply, at + FIRST)
+  return readUInt24(reply, at + FIRST_AT)
 }
 
 function limitedAnswer(reply: Buffer, at: number): Limited {
   return {
     status: 'limited',
     retryAfterMs: firstOf(reply, at),
-    policy: POLICIES[reply.readUInt32BE(at + SECOND)] ?? 'address',
+    policy: POLICIES[reply.readUInt32BE(at + SECOND_AT)] ?? 'address',
   }
 }
 
@@ -275,19 +276,14 @@ function challengeAnswer(
   at: number,
   meters: readonly Meter[],
 ): ChallengeAdmission {
-  switch (reply?.[at]) {
-    case LIMITED:
-      return limitedAnswer(reply!, at)
-    case DONE:
-      return {
-        status: 'admitted',
-        siteCount: firstOf(reply!, at),
-        accepted: reply!.readUInt16BE(at + SECOND),
-        failures: reply!.readUInt16BE(at + SECOND + 2),
-        meters: metersOf(reply!, meters),
-      }
-    default:
-      return UNAVAILABLE
+  if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
+  if (reply?.[at] !== DONE) return UNAVAILABLE
+  return {
+    status: 'admitted',
+    siteCount: firstOf(reply, at),
+    accepted: reply.readUInt16BE(at + SECOND_AT),
+    failures: reply.readUInt16BE(at + SECOND_AT + 2),
+    meters: metersOf(reply, meters),
   }
 }
 
@@ -295,7 +291,7 @@ function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly 
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   const nonce = NONCE_OUTCOMES[(reply?.[at] ?? 0) - 1]
   if (nonce === undefined) return UNAVAILABLE
-  const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND)]
+  const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND_AT)]
   return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
 }
 

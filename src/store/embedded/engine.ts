@@ -35,13 +35,13 @@ import {
   ANSWERS_AT,
   CHECKED_AT,
   DONE,
-  FIRST,
+  FIRST_AT,
   HEAD,
   KEYS_AT,
   LIMITED,
   METERS_AT,
   POLICIES,
-  SECOND,
+  SECOND_AT,
   SITE_METER,
   TIME_AT,
 } from '../wire.ts'
@@ -150,8 +150,8 @@ export class Engine {
   #answer(status: number, first: number, second: number): void {
     const at = this.#replyAt
     this.#reply[at] = status
-    writeUInt24(this.#reply, at + FIRST, first)
-    this.#reply.writeUInt32BE(second, at + SECOND)
+    writeUInt24(this.#reply, at + FIRST_AT, first)
+    this.#reply.writeUInt32BE(second, at + SECOND_AT)
     this.#replyAt = at + ANSWER_BYTES
   }
 
