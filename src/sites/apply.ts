@@ -85,9 +85,9 @@ async function keyProblems(
   const stored = await store.readApiKey(id)
   if (stored?.deletedAt !== undefined)
     return [`apiKeys: ${id} was deleted with its site, and is not made again`]
-  const isSame = stored?.siteKey === siteKey && stored.secretSha256 === secretSha256
-  if (isSame || replaces(key, stored)) return []
+  if (replaces(key, stored)) return []
+  if (stored?.siteKey === siteKey && stored.secretSha256 === secretSha256) return []
   return [
-    `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
+    `apiKeys: ${id} is in the store with another site or secretSha256, is not older, and stays so: a new key has an id of its own`,
   ]
 }

@@ -299,7 +299,7 @@ describe('apply', { concurrency: true }, () => {
         const { err } = await powgate.run('apply -f', fileOf(other))
         assert.match(
           err,
-          /^apiKeys: handmade is in the store with another site or secretSha256, and stays so/,
+          /^apiKeys: handmade is in the store with another site or secretSha256, is not older, and stays so/,
         )
         const keys = (await powgate.json('key list')).filter(of(siteKey))
         assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
