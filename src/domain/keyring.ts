@@ -41,8 +41,8 @@ export class Hmac {
 
   /**
    * SHA-256 of padded key and message, as 32 one-byte characters, in 0.25 us. A safe MAC only if no padded message is a prefix of
-   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for nonces, whose messages have one
-   * length, and for prefixes of tokens, which are ASCII and so lack the 0x80 with which padding starts.
+   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for nonces (nonce.ts), all of one
+   * length, and for prefixes of tokens (token.ts), which are ASCII and so lack the 0x80 with which padding starts.
    */
   innerHash(length: number): string {
     const input = this.#innerByLength[BLOCK_BYTES + length]
@@ -51,7 +51,7 @@ export class Hmac {
   }
 }
 
-// The longest messages, in bytes, by the layouts in nonce.ts and token.ts. `innerHash` refuses longer ones.
+// The longest messages, in bytes, by the layouts in nonce.ts and token.ts, which import this file. `innerHash` refuses longer ones.
 const NONCE_MESSAGE_MAX = 8 + 27 + 4 + 8 // header, site key, store epoch, lifetimes
 const TOKEN_PREFIX_MAX = 13 + 1 + 32 + 1 + 16 // time|nonce|counter
 const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + PAGE_TEXT_MAX + 1 // prefix|claims, page|
