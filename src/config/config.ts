@@ -18,7 +18,7 @@ type DemoMode = 'auto' | 'on' | 'off'
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
-export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
+export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
 /** Returns the end of a printed command, by which it uses the same store. Empty without a file of settings. */
 export function configFlag(): string {
@@ -53,10 +53,7 @@ function isServiceLink(name: string, value: string): boolean {
 
 const FILE_SUFFIX = '_FILE'
 
-/**
- * Settings by their names, and for a secret that was read from a file, that file's path by `<NAME>_FILE`. The environment takes
- * precedence over POWGATE_CONFIG_FILE.
- */
+/** The environment takes precedence over POWGATE_CONFIG_FILE. */
 export function gatherSettings(env: ProcessEnvironment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
@@ -68,7 +65,7 @@ export function gatherSettings(env: ProcessEnvironment): { values: SettingValues
       const value = source[name]?.trim()
       const path = isSecret ? source[pathName]?.trim() : undefined
       if (value && path) problems.push(`${pathName}: ${name} is set too; expected one of the two`)
-      if (value || path) delete values[pathName] // that of the file of settings
+      if (value || path) delete values[pathName] // A path is here only if the settings file gave it, whose value is replaced now.
       if (value) values[name] = value
       else if (path) readSecret(name, path, values, problems)
     }
