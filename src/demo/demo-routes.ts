@@ -131,6 +131,6 @@ function decisionReply(decision: FormDecision): Reply {
       ['X-Content-Type-Options', 'nosniff'],
       ...PAGE_HEADERS,
     ],
-    contentType: null,
+    typeLines: null,
   }
 }

@@ -285,7 +285,7 @@ export class Exchange {
     corked!.#write(corkedReply!)
   }
 
-  #write({ status, body, headers, contentType }: Reply): void {
+  #write({ status, body, headers, typeLines }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     const closes = this.#isLastAnswer || this.#host.isDraining
@@ -293,9 +293,9 @@ export class Exchange {
     this.#writeStatus(status)
     if (this.#isCloseAsked) response.writeHeader('Connection', 'close')
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (contentType !== null) {
+    if (typeLines !== null) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      response.writeHeader('Content-Type', contentType ?? (isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE))
+      response.writeHeader('Content-Type', typeLines ?? (isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE))
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
     else this.#endWithBody(body, closes)

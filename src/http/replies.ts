@@ -14,10 +14,10 @@ export interface Reply {
   readonly body: Buffer | string
   readonly headers: HeaderList
   /**
-   * The Content-Type and the headers that follow it. undefined stands for those of JSON, a text is from `withHeader`, and null says
-   * that `headers` has them all, as for a file or a page.
+   * The Content-Type and constant headers, joined by HEADER_BREAK: undefined for those of JSON. null says that `headers` has all, as
+   * for a file or a page, which gets no X-Request-Id either.
    */
-  readonly contentType?: string | null
+  readonly typeLines?: string | null
 }
 
 export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(
@@ -95,7 +95,7 @@ const WINDOW_SECONDS = 60
 function refusalHeaders(
   status: number,
   policies: PolicyList | undefined,
-  policy = 'address',
+  policy: string | undefined,
   retryAfterMs: number,
 ): HeaderList {
   if (status === 401) return UNAUTHORIZED_HEADERS
@@ -106,6 +106,6 @@ function refusalHeaders(
   return [
     ['Retry-After', String(seconds)],
     ['RateLimit-Policy', quotas.join(', ')],
-    ['RateLimit', `"${policy}";r=0;t=${seconds}`],
+    ['RateLimit', `"${policy ?? 'address'}";r=0;t=${seconds}`],
   ]
 }
