@@ -57,6 +57,8 @@ interface AcceptedCaller {
 /** The owner of the API key, or why the key is refused. */
 type Caller = AcceptedCaller | Refusal
 
+const isRefusal = (result: object): result is Refusal => 'reason' in result
+
 /** The token is genuine. It may still have been used before, or its score be too low for the site. */
 interface Redeemable {
   readonly verdict: 'redeemable'
@@ -87,7 +89,7 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
     const { address } = exchange
     if (address === undefined) return exchange.drop()
     // Uses of test keys are not noted.
-    if (!('reason' in caller) && caller.site.test === undefined)
+    if (!isRefusal(caller) && caller.site.test === undefined)
       service.keyUses.note(caller.apiKey.id, service.now())
     const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
@@ -144,7 +146,7 @@ function attemptOf<Body>(
   contentType: string,
   address: Address,
 ): Attempt {
-  if ('reason' in caller) return refused(caller)
+  if (isRefusal(caller)) return refused(caller)
   const { site, apiKey } = caller
   const parsed = dialect.read(body, contentType, site)
   if (!parsed.ok) return refused(parsed.refusal)
@@ -211,7 +213,8 @@ function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs:
   const terms = nonceTerms(nonce)
   const nonceExpiresAtMs =
     terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
-  return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
+  const lastIssueMs = Math.max(issuedAtMs, nonceExpiresAtMs) // of any token of this nonce
+  return Math.max(lastIssueMs, nowMs) + lifetimes.tokenLifetimeMs
 }
 
 function requestOf(
@@ -222,7 +225,7 @@ function requestOf(
 ): RedemptionRequest {
   const { limits, ipv6PrefixBits } = settings
   const key = tags.keyOf(address, ipv6PrefixBits)
-  if ('reason' in caller) {
+  if (isRefusal(caller)) {
     const callerLimit = limits.redeemAddress
     return { callerKey: windowOfRefused(key), callerLimit, apiKey: undefined, redeem: undefined }
   }
@@ -270,7 +273,7 @@ function replyTo<Body>(
   if (admission.status !== 'admitted')
     return notAdmittedReply(style, admission, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('reason' in conclusion) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
+  if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { verdict, claims } = conclusion
   const { apiKey, site } = conclusion.caller
   const ending: Redeemed | undefined =
@@ -279,12 +282,12 @@ function replyTo<Body>(
 }
 
 function siteLimits(caller: Caller): PolicyList | undefined {
-  const limit = 'reason' in caller ? undefined : caller.site.record.limits?.redeem
+  const limit = isRefusal(caller) ? undefined : caller.site.record.limits?.redeem
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
 
 function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): RefusalSubject {
-  return { siteKey: 'reason' in caller ? undefined : caller.apiKey.siteKey, apiKeyId, nonce }
+  return { siteKey: isRefusal(caller) ? undefined : caller.apiKey.siteKey, apiKeyId, nonce }
 }
 
 function conclude(attempt: Attempt, { token }: Admitted): Redeemable | TestPassed | Refusal {
