@@ -111,7 +111,7 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
   }
 }
 
-/** Gets a challenge and solves it. However this ends, the solver is closed, and the queue is left. */
+/** Gets a challenge and solves it. However this ends, the solver is closed, and the queue is left, if `onWait` has not left it. */
 async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
   const leaveQueue = await enterQueue(settings.signal)
   /** Aborts however the round ends. All that belongs to the round stops by this signal. */
@@ -128,7 +128,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     signal,
     onWait: (reason, ms) => {
       isWaiting = reason !== undefined
-      if (isWaiting) leaveQueue() // Another element may solve meanwhile, perhaps for another service.
+      if (isWaiting) leaveQueue() // Another element may solve meanwhile, for another service perhaps. This round queues no more.
       settings.onWait(reason, ms)
     },
   }
@@ -136,7 +136,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     throwIfAborted(settings.signal) // What aborts between the turn in the queue and `addEventListener` calls no listener.
     // Workers start while the challenge is on its way.
     const early = openSolver(roundSettings, lastPuzzle)
-    early.catch(() => {}) // openFor tries again
+    early.catch(() => {}) // Its error is not told: openFor opens another solver instead.
     const challenge = await getChallenge(roundSettings)
     const deadline = sleep(usableMs(challenge))
     const beganMs = nowMs()

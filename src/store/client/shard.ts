@@ -8,7 +8,8 @@
  *   down       (not isUp) a call failed, or its answer did not come in time: operations are refused at once, until a probe with the
  *              real script succeeds
  *
- * One timer probes in every state. While searching or down, a server that stays silent (#probedServer) gets a new connection.
+ * One timer probes in every state. An answered probe of a searching or down shard (#found) makes it up, and sends the requeued
+ * calls. A server that stays silent meanwhile (#probedServer) gets a new connection.
  */
 
 import { evalScript } from '../redis/scripts.ts'
