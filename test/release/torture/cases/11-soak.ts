@@ -140,7 +140,8 @@ const REDIS_KEPT = /^pg:\{sites\}|:e:/
 /** What requests leave in the store. */
 async function entriesOf({ redis, dataDir }: TestService): Promise<number> {
   if (redis === undefined) {
-    const { ask, close } = connect(socketTarget(socketPath(dataDir)), PATIENT_MS)
+    const { ask, close, onReady } = connect(socketTarget(socketPath(dataDir)), PATIENT_MS)
+    await new Promise<void>(onReady)
     const { keys } = await infoOf(ask, 'server')
     close()
     return Number(keys)
