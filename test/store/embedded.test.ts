@@ -11,6 +11,7 @@ import fs, {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -293,6 +294,21 @@ test('embedded: a power loss at any byte of the last change loses that change al
     const again = sitesIn(dataDir)
     assert.deepEqual([again.droppedLine, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
     await again.closeFile()
+  }
+})
+
+test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async _t => {
+  const { dataDir, path, file } = newSites()
+  await createSite(file, { name: 'first' })
+  await file.closeFile()
+  const foreign = join(dataDir, 'foreign')
+  writeFileSync(foreign, '')
+  for (const link of [`${path}.dropped`, path]) {
+    writeFileSync(path, `${readFileSync(path, 'utf8')}{"torn`)
+    rmSync(link, { force: true })
+    symlinkSync(foreign, link)
+    assert.throws(() => sitesIn(dataDir), /it is a link/)
+    assert.equal(readFileSync(foreign, 'utf8'), '')
   }
 })
 

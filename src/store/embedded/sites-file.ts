@@ -12,6 +12,7 @@
 
 import {
   closeSync,
+  constants,
   existsSync,
   fstatSync,
   fsync,
@@ -48,6 +49,8 @@ import type { State } from './state.ts'
 export const SITES_JSONL = 'sites.jsonl'
 /** A shorter file is never written anew, since it costs nothing. */
 const COMPACTED_LINES_MIN = 1000
+/** A link is not followed: else who took over the service could have a command of root write any file. */
+const APPENDED = constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW
 const synced = promisify(fsync)
 
 interface Line {
@@ -83,7 +86,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#path = join(dataDir, SITES_JSONL)
     try {
       const isNew = !existsSync(this.#path)
-      this.#fd = openSync(this.#path, 'a+', 0o600)
+      this.#fd = openSync(this.#path, constants.O_RDWR | APPENDED, 0o600)
       if (isNew) {
         giveToUser(this.#path)
         syncDirectory(dataDir)
@@ -242,7 +245,9 @@ export class EmbeddedSites extends Members implements SiteStore {
         if (end === -1 && start > 0 && error instanceof SyntaxError) {
           const aside = `${this.#path}.dropped`
           const bytes = Buffer.concat([text.subarray(start), Buffer.from('\n')])
-          writeFileSync(aside, bytes, { mode: 0o600, flag: 'a', flush: true })
+          const asideFd = openSync(aside, constants.O_WRONLY | APPENDED, 0o600)
+          writeFileSync(asideFd, bytes, { flush: true })
+          closeSync(asideFd)
           giveToUser(aside)
           ftruncateSync(this.#fd, start)
           return `line ${number}, the last, is not whole, and was moved to ${aside}: after a crash nobody was told that it was done; after an edit or a copy of the file, what is missing is there`
@@ -271,7 +276,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     let fd: number | undefined
     try {
       rmSync(path, { force: true })
-      fd = openSync(path, 'a+', 0o600)
+      fd = openSync(path, 'ax+', 0o600)
       giveToUser(path, fstatSync(this.#fd))
       writeFileSync(fd, bytes)
       fsyncSync(fd)

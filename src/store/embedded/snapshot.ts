@@ -40,7 +40,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
   const path = join(dataDir, NAME)
   const written = `${path}.new`
   removeSavedState(dataDir) // may be a directory, by mistake
-  writeFileSync(written, serialize(snapshot), { mode: 0o600 })
+  writeFileSync(written, serialize(snapshot), { mode: 0o600, flag: 'wx' })
   giveToUser(written)
   renameSync(written, path)
 }
