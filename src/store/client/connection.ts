@@ -13,8 +13,8 @@ import { evalScript, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
-  QuietConnector,
-  QuietSentinelConnector,
+  ExplainingConnector,
+  ExplainingSentinelConnector,
   Redis,
   resolveUnknownHosts,
 } from './ioredis.ts'
@@ -221,7 +221,7 @@ function stuckCheck(silenceMs: number): (attempt: object) => boolean {
 function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
-    Connector: target.kind === 'sentinel' ? QuietSentinelConnector : QuietConnector,
+    Connector: target.kind === 'sentinel' ? ExplainingSentinelConnector : ExplainingConnector,
     connectTimeout,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
