@@ -1,7 +1,7 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnMarkup, logFailure } from './advice.ts'
-import { bare, closestAround, internalsOf } from './dom.ts'
+import { closestAround, internalsOf, unclobbered } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -134,7 +134,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   connectedCallback(): void {
     this.#isAttached = true
     takeOverProperties(this)
-    bare(document).addEventListener('visibilitychange', this.#onVisible)
+    unclobbered(document).addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
     this.#held.resume()
@@ -145,7 +145,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
-      this.#isInView = bare(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
+      this.#isInView = unclobbered(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
@@ -183,8 +183,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   async #loadTexts(): Promise<void> {
-    const nearest = closestAround(this, '[lang]') ?? bare(document).documentElement
-    const lang = bare(nearest).getAttribute('lang') ?? ''
+    const nearest = closestAround(this, '[lang]') ?? unclobbered(document).documentElement
+    const lang = unclobbered(nearest).getAttribute('lang') ?? ''
     // The visitor's languages are read only if the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
     this.#wantedLanguage = code
@@ -201,7 +201,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   disconnectedCallback(): void {
     this.#isAttached = false
-    bare(document).removeEventListener('visibilitychange', this.#onVisible)
+    unclobbered(document).removeEventListener('visibilitychange', this.#onVisible)
     removeEventListener('pageshow', this.#onPageShow)
     this.#form.detach()
     this.#viewport.disconnect()
@@ -239,7 +239,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   readonly #onVisible = () => {
-    if (bare(document).hidden) return
+    if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
     if (this.#held.isRenewalDue || this.#state === 'expired') this.#start()
@@ -252,7 +252,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #autoStart(occasion: Auto): void {
-    const isHidden = bare(document).hidden // The page may never be shown.
+    const isHidden = unclobbered(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
     // With several elements, those out of view wait until their form is used.
     const auto = autoOf(this)
@@ -326,7 +326,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #renew(): void {
-    if (!bare(document).hidden && autoOf(this) !== 'off') this.#start()
+    if (!unclobbered(document).hidden && autoOf(this) !== 'off') this.#start()
   }
 
   #fail(error: PowGateError): void {

@@ -1,10 +1,10 @@
 /**
  * The element's part in its form: it adds the token, keeps the form invalid without one, and sends a form later that was submitted
- * too early. Members of the form are read by `bare`, since fields hide those of their names; it binds methods to the form.
+ * too early. Members of the form are read through `unclobbered` (dom.ts), because fields hide those of their names.
  */
 
 import { advise } from './advice.ts'
-import { bare, listen, sleep, takeOut } from './dom.ts'
+import { listen, sleep, takeOut, unclobbered } from './dom.ts'
 import { reflect } from './properties.ts'
 import { noteRequests, type Submitter, Submitting } from './submitting.ts'
 
@@ -56,7 +56,7 @@ export class FormLink {
   /** Browsers show their message about the form here. */
   readonly #box: HTMLElement
   readonly #hooks: FormHooks
-  #field = bare(document).createElement('input')
+  #field = unclobbered(document).createElement('input')
   #token: string | undefined
   #complaint = ''
   #justSent: string | undefined
@@ -93,7 +93,7 @@ export class FormLink {
   get form(): HTMLFormElement | null {
     if (this.#internals !== undefined) return this.#internals.form
     const id = this.#host.getAttribute('form')
-    const root = bare(this.#host.getRootNode()) as Document
+    const root = unclobbered(this.#host.getRootNode()) as Document
     return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
   }
 
@@ -118,7 +118,7 @@ export class FormLink {
   /** True if the submission only closes a dialog, so no token is needed. */
   #isForDialog(submitter: Submitter): boolean {
     const { form } = this
-    return (submitter?.formMethod || (form && bare(form).method)) === 'dialog'
+    return (submitter?.formMethod || (form && unclobbered(form).method)) === 'dialog'
   }
 
   get #name(): string {
@@ -137,7 +137,7 @@ export class FormLink {
         const path = event.composedPath()
         const [target] = path
         const isElement = target instanceof Element
-        const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
+        const control = isElement && unclobbered(target).closest<Control>('button,input,select,textarea,form')
         // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
         // `window.form` may be an element of that name, so only elements are asked.
         const isOurs = path.some(
@@ -160,7 +160,8 @@ export class FormLink {
       if (isEnter) void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
-    const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
+    const onClose = ({ target }: Event) =>
+      unclobbered(target as Node).contains(this.form) && this.#hooks.onClose()
     this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
       const { target, formData } = event as FormDataEvent
@@ -171,8 +172,9 @@ export class FormLink {
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)
     })
-    const { activeElement } = bare(document)
-    if (form !== null && bare(form).contains(activeElement) && isByVisitor(activeElement)) this.#hooks.onUse()
+    const { activeElement } = unclobbered(document)
+    if (form !== null && unclobbered(form).contains(activeElement) && isByVisitor(activeElement))
+      this.#hooks.onUse()
   }
 
   detach(): void {
@@ -217,7 +219,7 @@ export class FormLink {
     // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are.
     const isInvalid = (control: Element) =>
       control !== this.#host && control.matches(':invalid:not(fieldset)')
-    return ![...bare(form).elements].some(isInvalid)
+    return ![...unclobbered(form).elements].some(isInvalid)
   }
 
   /**
@@ -248,15 +250,15 @@ export class FormLink {
     disabledBefore: readonly HTMLButtonElement[],
   ): Promise<void> {
     this.#setWaiting(true)
-    const page = bare(document)
+    const page = unclobbered(document)
     const { activeElement } = page
     const { form } = this
-    const isRendered = () => !!form && bare(form).getClientRects().length > 0
+    const isRendered = () => !!form && unclobbered(form).getClientRects().length > 0
     const wasRendered = isRendered()
     /** False if a script replaced the form, or a dialog with it was closed: whoever did that thinks that it was not sent. */
     const isThere = () =>
-      this.form === form && !!form && bare(form).isConnected && isRendered() === wasRendered
-    const controls = form ? ([...bare(form).elements] as HTMLButtonElement[]) : []
+      this.form === form && !!form && unclobbered(form).isConnected && isRendered() === wasRendered
+    const controls = form ? ([...unclobbered(form).elements] as HTMLButtonElement[]) : []
     const enabled = controls.filter(control => !control.disabled || disabledBefore.includes(control))
     /** What the page disables right after Send, against a second one. It is looked for once: after LATE_MS, or at an earlier end. */
     let disabled: HTMLButtonElement[] | undefined
@@ -307,11 +309,11 @@ function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly 
   const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
   const enabled = [present, ...disabled].filter(control => control?.disabled)
   for (const control of enabled) control!.disabled = false
-  const { requestSubmit } = bare(form)
+  const { requestSubmit } = unclobbered(form)
   if (requestSubmit) requestSubmit(present)
   else {
     // In older browsers a click submits. Unlike submit(), it runs the page's handlers.
-    const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
+    const button = present ?? unclobbered(form).appendChild(unclobbered(document).createElement('button'))
     button.click()
     if (!present) takeOut(button)
   }

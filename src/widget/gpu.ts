@@ -4,7 +4,7 @@
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
-import { bare, nowMs, sleep } from './dom.ts'
+import { nowMs, sleep, unclobbered } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
 import type { Job } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
@@ -91,7 +91,7 @@ async function searchOn(
 ): Promise<number> {
   const mask = difficultyMask(difficulty)
   const dispatch = dispatcher(gpu, nonce, mask)
-  const page = bare(document)
+  const page = unclobbered(document)
   for (let next = start; ; ) {
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {

@@ -15,7 +15,7 @@
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import { bare, sleep, timeoutSignal } from './dom.ts'
+import { sleep, timeoutSignal, unclobbered } from './dom.ts'
 import { loadModule, trusted } from './scripts.ts'
 import { isOffline, throwIfAborted } from './service.ts'
 import { isPinned, type Settings } from './settings.ts'
@@ -81,7 +81,7 @@ function codeUrl(codeAssets: string | undefined, name: string): string {
 
 /** Accepts only a worker's name, because markup could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
-  const { href } = new URL(workerSrc, bare(document).baseURI)
+  const { href } = new URL(workerSrc, unclobbered(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }

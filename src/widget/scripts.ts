@@ -1,6 +1,6 @@
 /** Makes scripts' addresses acceptable to Trusted Types, and loads scripts into the page, also those of a pinned build. */
 
-import { bare, takeOut, timeoutSignal } from './dom.ts'
+import { takeOut, timeoutSignal, unclobbered } from './dom.ts'
 import { isPinned, scriptNonce } from './settings.ts'
 import { FILE_MS_MAX, ModeBlockedError } from './solver/pool.ts'
 
@@ -38,7 +38,7 @@ export function loadModule<Module>(address: string, integrity: string): Promise<
     if (isPinned) {
       // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
       const attributes = { type: 'module', src: trusted(url), integrity, nonce: scriptNonce }
-      const page = bare(document)
+      const page = unclobbered(document)
       const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
       page.documentElement.append(script)
       takeOut(script) // it loads all the same

@@ -1,6 +1,6 @@
 /** The element's attributes, checked. */
 
-import { bare } from './dom.ts'
+import { unclobbered } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
@@ -11,7 +11,7 @@ const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
 /** null if the page loads this script as a module. */
-const script = bare(document).currentScript as HTMLScriptElement | null
+const script = unclobbered(document).currentScript as HTMLScriptElement | null
 
 /** A page that pins this build by `integrity` also pins the other scripts that run with its rights. */
 export const isPinned = !!script?.integrity
@@ -98,7 +98,7 @@ function endpointOf(element: Element): string {
   if (text === undefined)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   try {
-    const { protocol, href } = new URL(text, bare(document).baseURI)
+    const { protocol, href } = new URL(text, unclobbered(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
     // The error below says so.

@@ -1,6 +1,6 @@
 /** Tells what submits the form just now: a button, Enter, or a script of the page. */
 
-import { bare, sleep } from './dom.ts'
+import { sleep, unclobbered } from './dom.ts'
 
 /** null without a button, as with Enter. */
 export type Submitter = HTMLButtonElement | null
@@ -13,7 +13,7 @@ let requested: { readonly form: HTMLFormElement; readonly submitter: Submitter }
  * method is wrapped to tell the two apart.
  */
 export function noteRequests(form: HTMLFormElement): void {
-  const { requestSubmit } = bare(form)
+  const { requestSubmit } = unclobbered(form)
   if (requestSubmit === undefined) return
   const value = (submitter: Submitter = null) => {
     requested = { form, submitter }

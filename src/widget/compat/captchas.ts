@@ -3,11 +3,11 @@
  * of the vendor's containers, fills the vendor's form fields, and calls the page's functions.
  */
 
-import { bare, takeOut } from '../dom.ts'
+import { takeOut, unclobbered } from '../dom.ts'
 import type { PowGateElement } from '../powgate.d.ts'
 import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
-export const page = bare(document)
+export const page = unclobbered(document)
 
 /** null in a module. */
 const script = page.currentScript as HTMLScriptElement | null

@@ -3,9 +3,9 @@
  * before that code, and does not change scripts in the page's own markup.
  */
 
-import { bare } from '../dom.ts'
+import { unclobbered } from '../dom.ts'
 
-const { src } = bare(document).currentScript as HTMLScriptElement
+const { src } = unclobbered(document).currentScript as HTMLScriptElement
 /** Ends in a slash. */
 const service = new URL('..', src).href
 const VENDORS =
