@@ -20,11 +20,11 @@ const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name
 
 interface Verification {
   readonly promise: Promise<string>
-  /** `cancel` aborts it and drops the verification. `#beginAnew` only aborts it, so `#run` goes on with another. */
+  /** Aborted by `cancel`, which drops the verification too, and by `#beginAnew`, which does not, so `#run` starts again. */
   controller: AbortController
 }
 
-/** powgate.d.ts describes what integrators may rely on. */
+/** powgate.d.ts describes what integrators may rely on. `defineProperties` below adds the properties of the attributes. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
   static readonly observedAttributes = OBSERVED
@@ -49,7 +49,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
     this.#autoStart('load')
   })
-  #tick: ReturnType<typeof setInterval> | undefined
+  #ticker: ReturnType<typeof setInterval> | undefined
 
   constructor() {
     super()
@@ -58,7 +58,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#start()
       this.#retrySubmission?.() // not dropped yet, because `#verify` enters the next state later
     })
-    // FormHooks says when each of these is called.
+    // FormHooks (form.ts) says when each of these is called.
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -70,9 +70,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       },
       onSubmit: () => {
         const needsClick = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#form.isWaiting) && !needsClick) return this.execute()
         if (needsClick) this.#view.reveal(false) // browsers complain only about what is visible
-        return undefined
+        // A page may disable the element while its form waits: that submission goes on.
+        const isRefused = needsClick || (this.#isDisabled && !this.#form.isWaiting)
+        return isRefused ? undefined : this.execute()
       },
       onWaiting: () => this.#render(),
       onLate: isRepeated => this.#view.reveal(false, !isRepeated),
@@ -81,9 +82,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         this.#retrySubmission = retry
         this.#view.reveal(takesFocus)
       },
-      onClose: () => {
-        this.#retrySubmission = undefined
-      },
+      onClose: () => (this.#retrySubmission = undefined),
       onSpent: () => this.reset(),
     })
   }
@@ -215,7 +214,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
     if (this.#state === 'idle') return this.#autoStart('load')
-    // The language changes no token or error. Any of other settings is dropped, but a form that waits still gets its token.
+    // A language changes no token or error. Another setting makes both void, but a form that waits still gets a token.
     if (name === 'lang') return
     if (this.#form.isWaiting && this.#verification) this.#beginAnew()
     else this.reset()
@@ -233,7 +232,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   formDisabledCallback(isDisabled: boolean): void {
     this.#isDisabled = isDisabled
-    if (isDisabled && !this.#form.isJustSent) this.cancel()
+    if (isDisabled && !this.#form.isJustSent) this.cancel() // Right after Send, the page only prevents a second one.
     this.#render()
     if (!isDisabled) this.#onVisible() // Nothing was renewed meanwhile.
   }
@@ -299,7 +298,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#pass(result)
       return result.token
     } catch (error) {
-      if (signal.aborted && this.#verification === verification) {
+      const beginsAnew = signal.aborted && this.#verification === verification // it was not cancelled
+      if (beginsAnew) {
         verification.controller = new AbortController()
         return this.#run(verification)
       }
@@ -320,7 +320,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #expire(): void {
-    this.#enter(this.#verification === undefined ? 'expired' : 'working')
+    this.#enter(this.#verification === undefined ? 'expired' : 'working') // A renewal may be running already.
     this.#dispatch('expired', {})
     this.#renew()
   }
@@ -342,8 +342,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const isNew = state !== this.#state
     this.#state = state
     this.#retrySubmission = undefined
-    clearInterval(this.#tick)
-    if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
+    clearInterval(this.#ticker)
+    if (state === 'working')
+      this.#ticker = setInterval(() => this.#render(), 1000) // texts tell seconds
     else this.#words.reset()
     this.#showState()
     this.#render()

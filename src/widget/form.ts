@@ -20,8 +20,8 @@ interface FormHooks {
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
   readonly onLate: (isRepeated: boolean) => void
   /**
-   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
-   * the verification that runs then.
+   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait
+   * again, for the verification that runs when it is called.
    */
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
@@ -56,10 +56,12 @@ export class FormLink {
   /** Browsers show their message about the form here. */
   readonly #box: HTMLElement
   readonly #hooks: FormHooks
+  /** The hidden field in which the form sends the token. */
   #field = unclobbered(document).createElement('input')
   #token: string | undefined
   #complaint = ''
-  #justSent: string | undefined
+  /** The token that was sent just now, which is not to be sent again. */
+  #sentToken: string | undefined
   readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
@@ -83,6 +85,7 @@ export class FormLink {
     this.#hooks = hooks
     box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
+    // The browser validates the form, and there is no token. It may do so for a submission, or for checkValidity() of the page.
     host.addEventListener('invalid', event => {
       const submitter = this.#submitting.submitterOf(this.form)
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
@@ -188,24 +191,26 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#token === this.#justSent) suppress(event)
+      if (this.#token === this.#sentToken) suppress(event)
       else void this.#noteSent(event, this.#token)
       return
     }
-    // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
+    // Without a token the browser comes here only if it validated nothing (`novalidate`), or lacks ElementInternals to validate by.
     this.#isUnchecked = submitter?.formNoValidate ?? false
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
   }
 
+  /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
   async #noteSent(event: Event, token: string): Promise<void> {
-    this.#justSent = token
-    await sleep(0) // The page's handlers run first.
+    this.#sentToken = token
+    await sleep(0) // The page's handlers run first, and those of another element of the form, which may suppress the event.
     const isByBrowser = !event.defaultPrevented
     if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    if (this.#justSent === token) this.#justSent = undefined
+    if (this.#sentToken === token) this.#sentToken = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 
+  /** A button that only closes a dialog needs no token, so the element is valid while the browser handles the press. */
   async #notePressed(event: Event, submitter: Submitter): Promise<void> {
     const isForDialog = this.#isForDialog(submitter)
     if (isForDialog) this.#showValidity(true)
@@ -236,12 +241,9 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
-    if (!this.isWaiting && isComplete) {
-      void this.#sendAfter(verification, disabledBefore)
-      return true
-    }
+    verification.catch(() => {}) // The event `failed` tells its error.
     if (this.isWaiting) this.#showLate(true)
-    verification.catch(() => {})
+    else if (isComplete) void this.#sendAfter(verification, disabledBefore)
     return true
   }
 
@@ -259,10 +261,10 @@ export class FormLink {
     const isThere = () =>
       this.form === form && !!form && unclobbered(form).isConnected && isRendered() === wasRendered
     const controls = form ? ([...unclobbered(form).elements] as HTMLButtonElement[]) : []
-    const enabled = controls.filter(control => !control.disabled || disabledBefore.includes(control))
+    const toSend = controls.filter(control => !control.disabled || disabledBefore.includes(control))
     /** What the page disables right after Send, against a second one. It is looked for once: after LATE_MS, or at an earlier end. */
     let disabled: HTMLButtonElement[] | undefined
-    const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
+    const findDisabled = () => (disabled ??= toSend.filter(control => control.disabled))
     const late = setTimeout(() => {
       findDisabled()
       this.#showLate(false)
@@ -307,8 +309,8 @@ function suppress(event: Event): void {
 function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly HTMLButtonElement[]): void {
   // A button that was replaced meanwhile can submit nothing, nor can one that the page has made a `type="button"`.
   const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
-  const enabled = [present, ...disabled].filter(control => control?.disabled)
-  for (const control of enabled) control!.disabled = false
+  const toEnable = [present, ...disabled].filter(control => control?.disabled)
+  for (const control of toEnable) control!.disabled = false
   const { requestSubmit } = unclobbered(form)
   if (requestSubmit) requestSubmit(present)
   else {
@@ -317,5 +319,5 @@ function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly 
     button.click()
     if (!present) takeOut(button)
   }
-  for (const control of enabled) control!.disabled = true
+  for (const control of toEnable) control!.disabled = true
 }

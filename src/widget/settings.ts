@@ -59,11 +59,12 @@ export function settingsOf(element: Element) {
   return {
     siteKey,
     endpoint,
-    /** Folder at `endpoint`, ending in a slash. */
+    /** Address of the folder at `endpoint`, ending in a slash. */
     assets: assetsOf(endpoint),
-    /** Folder at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
+    /** The same at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
     codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
+    /** Texts of the page that the token holds. */
     bound: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,
@@ -72,7 +73,7 @@ export function settingsOf(element: Element) {
     mode: (mode ?? undefined) as Mode | undefined,
     /** The largest number of threads. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // A page that limits threads spares visitors' devices, so the GPU is off unless the page asks for it.
+    // Empty allows the GPU. A page that limits threads spares visitors' devices, so there it is off unless the page asks for it.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }

@@ -29,7 +29,7 @@ export function noteRequests(form: HTMLFormElement): void {
 export class Submitting {
   #pressed: { readonly event: Event; readonly submitter: Submitter } | undefined
 
-  /** Resolves when the browser has handled the click or key. */
+  /** Remembers what the visitor pressed until the browser has handled the click or key, and resolves then. */
   async press(event: Event, submitter: Submitter): Promise<void> {
     const pressed = { event, submitter }
     this.#pressed = pressed

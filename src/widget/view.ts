@@ -6,7 +6,8 @@ import type { Language } from './texts.ts'
 
 /**
  * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
- * without a baseline, because that of its text differs by state and would move a button beside the element.
+ * without a baseline, because that of its text differs by state and would move a button beside the element. Pages set
+ * `--powgate-*`; `--_*` are the element's own, of which `--_left` is the part of the ring that is not drawn, in percent.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
