@@ -49,10 +49,8 @@ async function untilReady(frame: HTMLIFrameElement, origin: string, place: Paren
       if (disposition !== 'report' && blockedURI !== '' && frame.src.startsWith(blockedURI))
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
-    endings.push(
-      listen(window, 'message', onMessage),
-      listen(document, 'securitypolicyviolation', onViolation),
-    )
+    endings.push(listen(window, 'message', onMessage))
+    endings.push(listen(document, 'securitypolicyviolation', onViolation))
     place.append(frame)
   })
   try {
