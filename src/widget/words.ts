@@ -77,7 +77,7 @@ export class Words {
   /** The line of text, and below it `detail`: how long a wait takes, or the code of what the site's owner has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const text = this.text(key).replace('{s}', this.#time(this.#slowSeconds(), false))
+    const text = this.text(key).replace('{s}', this.#time(this.#slowSeconds(), false)) // in `slow` alone
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {

@@ -83,9 +83,9 @@ const I32_WRAP: u32 = 0xa7
 export function emit(): usize {
   memory.copy(code, PREFIX, PREFIX_BYTES)
   cursor = code + PREFIX_BYTES
-  put(10) // the section of code
+  put(10) // the id of the code section
   const section = beginSized()
-  put(1) // function
+  put(1) // one function
   const body = beginSized()
   put(2) // two groups of locals: INPUT, REPEATS_LEFT and REPEATS_NOW; the registers
   put2(3, I32)

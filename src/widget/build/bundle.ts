@@ -22,7 +22,7 @@ const TEXTS = new URL('texts/', SOURCES)
 /** The folder of what `npm run build:modules` made. */
 const DIST = new URL('../../dist/', SOURCES)
 const HASH_LENGTH = 10
-/** /compat/<name>.js */
+/** Files of compat/ that pages load from /compat/<name>.js. */
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
 
 /**
@@ -53,7 +53,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const name of COMPAT) await addScript(`compat-${name}.js`, `compat/${name}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // The service answers by `name` too (http/assets.ts). Texts are loaded so, because 40 hashes would make the script longer.
+    // The service answers by `name` too (http/assets.ts). Texts are loaded by it, because 40 hashes would make widget.js longer.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
