@@ -1,4 +1,7 @@
-/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function and one batch of inputs. */
+/**
+ * Calls HashWX (hashwx/machine.ts says what it computes), which `npm run build:hashwx` compiles from hashwx/. A machine holds one
+ * function and one batch of inputs: write `seed` and call `make`, then `isProof`; or `emit`, `link` and `search`, to try many.
+ */
 
 /** A global of the module, whose value is an offset in its memory. */
 interface MemoryOffset {
@@ -22,11 +25,11 @@ export interface MachineExports {
 /** Computes the function for the inputs that `fill` wrote: from the start of the batch to the address `end`. */
 export type Run = (end: number) => void
 
-/** The most hashes of one call. Calls are short, because an engine can switch to faster code only between two of them. */
+/** The most hashes of one call, as machine.ts has memory for. An engine can switch to faster code only between two calls. */
 export const BATCH = 256
 const REGISTERS_BYTES = 80 // as in hashwx/machine.ts
-/** WebAssembly takes a number modulo this, without its fraction. */
-const WORD = 2 ** 32
+/** WebAssembly drops a number's fraction and takes the rest modulo this, so a counter is passed as its upper and its lower half. */
+const HALF_RANGE = 2 ** 32
 
 export class HashwxMachine {
   /** The 32 bytes of which `make` makes the function. */
@@ -46,7 +49,7 @@ export class HashwxMachine {
   /** True if the counter's hash starts with at least `difficulty` zero bits. Allocates nothing, and takes bounded time. */
   isProof(counter: number, difficulty: number): boolean {
     const { fill, interpret, judge } = this.#exports
-    fill(counter / WORD, counter, 1)
+    fill(counter / HALF_RANGE, counter, 1)
     interpret()
     return judge(1, difficulty) === 0
   }
@@ -58,14 +61,14 @@ export class HashwxMachine {
   }
 
   link(module: WebAssembly.Module): Run {
-    const { exports } = new WebAssembly.Instance(module, { e: { m: this.#exports.memory } })
+    const { exports } = new WebAssembly.Instance(module, { e: { m: this.#exports.memory } }) // names of hashwx/emit.ts
     return exports.run as Run
   }
 
   /** @returns the first of `count` counters, at most BATCH, that is a proof, or -1 */
   search(run: Run, start: number, count: number, difficulty: number): number {
     const { fill, judge, batch } = this.#exports
-    fill(start / WORD, start, count)
+    fill(start / HALF_RANGE, start, count)
     run(batch.value + count * REGISTERS_BYTES)
     const index = judge(count, difficulty)
     return index < 0 ? -1 : start + index

@@ -3,7 +3,7 @@
  * Browsers use it too, so this folder imports nothing. The nonce is 32 lowercase hex characters, as sent; numbers are decimal ASCII
  * without leading zeros.
  *
- *   sha256  input  = nonce ++ counter, at most 48 bytes, so SHA-256 compresses once (up to 55)
+ *   sha256  input  = nonce ++ counter, at most 48 bytes, so SHA-256 has one block (up to 55 bytes)
  *           digest = SHA-256(input)
  *           valid  = digest starts with at least `difficulty` zero bits, most significant bit of byte 0 first
  *
@@ -20,7 +20,7 @@ export type PuzzleName = (typeof PUZZLES)[number]
 export const NONCE_LENGTH = 32
 /** The 41 bits that a nonce starts with are its issue time, in milliseconds after this one (domain/nonce.ts). */
 export const NONCE_TIME_ZERO_MS = Date.UTC(2024, 0, 1)
-export const PROOF_INPUT_MAX = NONCE_LENGTH + 16
+export const PROOF_INPUT_MAX = NONCE_LENGTH + 16 // bytes, the counter's 16 digits included
 
 // The contract's range (docs/reference/contract.md).
 export const DIFFICULTY_MIN = 16

@@ -1,4 +1,4 @@
-/** JSON bodies of the endpoints (docs/reference/contract.md, §2). */
+/** JSON bodies of the endpoints (docs/reference/contract.md, §2). All times of day are Unix milliseconds. */
 
 import type { PuzzleName } from './proof.ts'
 
@@ -9,11 +9,10 @@ export interface Challenge {
   /** Leading zero bits, 16 to 28. */
   difficulty: number
   algorithm: PuzzleName
-  /** Unix milliseconds. */
   expiresAt: number
 }
 
-/** Signs of a headless browser. */
+/** Signs of a headless browser. widget/signals.ts says when each is true. */
 export const ENVIRONMENT_FLAGS = [
   'webdriver',
   'chromeAbsent',
@@ -29,6 +28,7 @@ export type Environment = { [Flag in (typeof ENVIRONMENT_FLAGS)[number]]?: boole
 /** The body of POST /verify. */
 export interface Solution {
   nonce: string
+  /** Solves the challenge: see proof.ts. */
   counter: number
   solveTimeMs?: number
   /** SHA-256 of browser signals, in hexadecimal. */
@@ -52,7 +52,7 @@ export interface Redemption {
   idempotencyKey?: string
 }
 
-/** The answer of POST /verify-token. */
+/** The answer of POST /verify-token: the score is 0 (a bot) to 1 (a person), `ip` the address that solved the challenge. */
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }

@@ -24,19 +24,18 @@ export interface HostNote {
   readonly puzzles?: readonly PuzzleName[]
 }
 
-export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
-
-export function viewOf({ name, version, startedAt, workers }: HostNote): HostView {
+/** What the dashboard and `powgate hosts --json` show of a host. */
+export function viewOf({ name, version, startedAt, workers }: HostNote) {
   return { name, version, startedAt, workers }
 }
 
-/** What a host notes of itself at every run alike. */
+/** A host's note without what is new at each start. */
 export type HostTerms = Omit<HostNote, 'id' | 'startedAt'>
 
 /** Why two hosts cannot work together, for the operator of `own`. */
 export function differences(own: HostTerms, other: HostNote): string[] {
   const { name } = other
-  // A host of another version may note other settings: those that one lacks are no difference.
+  // A host of another version may note other settings, so a setting that only one of the two notes is no difference.
   const found = Object.entries(own.shared)
     .filter(([setting, value]) => other.shared[setting] !== undefined && other.shared[setting] !== value)
     .map(([setting, value]) => `${setting}: ${value} here, ${other.shared[setting]} on ${name}`)

@@ -55,14 +55,14 @@ export abstract class Members {
   protected abstract readJson(members: readonly string[]): Promise<(string | null | undefined)[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  /** The last change of each member if its number is higher, oldest first; all of them without `countMax`. */
+  /** Each member's last change, if its number is higher than this one; oldest first, and at most `countMax` if that is given. */
   protected abstract changesAfter(changeNumber: number, countMax?: number): Promise<Change[]>
 
   async #list(kind: MemberKind): Promise<string[]> {
     return keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
   }
 
-  /** Leaves out members that are not there. */
+  /** The records of these members, without those that are not there. */
   async #read<Stored>(members: readonly string[]): Promise<Stored[]> {
     const texts = await this.readJson(members)
     return texts.flatMap((json, index) => (json ? parsed<Stored>(members[index]!, json) : []))

@@ -52,7 +52,7 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   return Object.assign(sites, { close: async () => connection.close() })
 }
 
-/** Connects to the sites of a service's Redis. Operations reject until it is reached. */
+/** Connects the running service to its Redis, for operations on sites. They reject until it is reached. */
 export function connectSites(config: StoreConfig): OpenSites {
   const location = locationOf(config)
   const connection = connect(location.target, SERVICE_MS)
@@ -67,6 +67,6 @@ async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<Open
   const tell = (level: string, text: string) => level === 'warn' && process.stderr.write(`${text}\n`)
   const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, tell })
   const { sites } = server
-  // Nothing but a forgetting command changes the saved state.
+  // A command has no state to save, except where `forget` changed the saved one.
   return Object.assign(sites, { close: () => server.close(sites.hasForgotten) })
 }

@@ -34,7 +34,7 @@ interface DirectoryOptions {
   readonly hasTestKeys: boolean
   /** Keys of sites that are answered as unknown. */
   readonly hidden?: ReadonlySet<string> | undefined
-  /** True for a copy of the store, which takes in new records before anybody asks for them. */
+  /** True in the primary process, where no request asks: new records are taken as they are (see `#unasked`). */
   readonly isCopy?: boolean
 }
 
@@ -44,7 +44,7 @@ export class SiteDirectory {
   readonly #store: SiteStore
   readonly #isCopy: boolean
   #revision: number | undefined
-  /** True once all that the store had at the first `refresh` was read. */
+  /** True once everything that the store had at the first `refresh` was read. */
   isLoaded = false
 
   constructor(
@@ -110,7 +110,7 @@ export class RecordCache<Thing> {
   /** Those of the published test keys, which are in no store. */
   readonly #testThings: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
-  /** Keys that the store lacks, and the time (`now`) from which it is asked again. */
+  /** Keys that the store lacks, and the time by `#now`, in milliseconds, from which it is asked again. */
   readonly #unknown = new Map<string, number>()
   /** What `load` answers, by the key that is being read. */
   readonly #loads = new Map<string, Promise<Found<Thing>>>()
@@ -165,10 +165,9 @@ export class RecordCache<Thing> {
   }
 
   async #loadOne(key: string): Promise<Found<Thing>> {
-    const isRead = await this.#readOne(key).then(
-      () => true,
-      () => false,
-    )
+    const isRead = await this.#readOne(key)
+      .then(() => true)
+      .catch(() => false)
     this.#loads.delete(key)
     this.#unasked.delete(key)
     return this.#cached.get(key) ?? (isRead ? null : undefined)
@@ -230,17 +229,17 @@ export class RecordCache<Thing> {
     this.#lost.delete(key)
     this.#unknown.delete(key)
     if (thing === undefined) {
-      dropOldest(this.#unknown, UNKNOWN_MAX)
+      makeRoom(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      if (before === undefined) this.#lost.delete(dropOldest(this.#cached, CACHED_MAX) ?? '')
+      if (before === undefined) this.#lost.delete(makeRoom(this.#cached, CACHED_MAX) ?? '')
       this.#cached.set(key, thing)
     }
   }
 }
 
-/** @returns the key that was dropped */
-function dropOldest(map: Map<string, unknown>, sizeMax: number): string | undefined {
+/** Drops the oldest entry of a full map. @returns its key */
+function makeRoom(map: Map<string, unknown>, sizeMax: number): string | undefined {
   if (map.size < sizeMax) return undefined
   const [oldest] = map.keys()
   map.delete(oldest!)

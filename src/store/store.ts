@@ -3,7 +3,7 @@
  * test/store/conformance.ts.
  *
  * Request operations call back once: in the same tick of the event loop if the store is known to be away, else in a later one.
- * `unavailable` means that the outcome is unknown: the caller must refuse or fall back.
+ * `unavailable` means that the outcome is unknown: the caller must refuse or fall back. Limits are requests in any 60 seconds.
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
@@ -19,7 +19,7 @@ type Unavailable = typeof UNAVAILABLE
 export type Done<Answer> = (answer: Answer) => void
 
 export interface ChallengeRequest {
-  /** A key from `AddressTags.keyOf`, or a window's from one of the functions below it (domain/address-tags.ts). */
+  /** A key from `AddressTags.keyOf`; with a suffix where requests count apart from the address's others (domain/address-tags.ts). */
   readonly addressKey: string
   /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
@@ -34,11 +34,11 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** Names of the times of two first proofs (`AddressTags.firstProofNames`). */
+  /** Names under which the store keeps when it began to count sites and networks (`AddressTags.firstProofNames`). */
   readonly firstProofs: readonly [string, string]
-  /** Names of meters: the site's, then those of the owner's network and of the wide one, if networks are counted. */
+  /** Names of meters: the site's; then, if networks are counted, those of the IPv4 /24 or IPv6 /48, and of the /16 or /32. */
   readonly meters: readonly string[]
-  /** The proofs a minute that cost nothing, for each of `meters`. */
+  /** Proofs a minute that do not raise the price, for each of `meters`. */
   readonly free: readonly number[]
   /** True if the meters count this visit's proof. */
   readonly counts: boolean
@@ -46,11 +46,11 @@ export interface Metering {
 
 interface AddressState {
   readonly status: 'admitted'
-  /** Failures in the last minute. */
+  /** Failed verifications of the address at this site in the last minute. */
   readonly failures: number
-  /** Proofs in the last five minutes, before this one; with an address limit over 64, five times those of the last minute. */
+  /** Accepted proofs before this one, in the last five minutes; with an address limit over 64, five times those of the last minute. */
   readonly accepted: number
-  /** Including this proof; undefined without metering, and from a worker's memory. */
+  /** With this proof counted. undefined without metering, and if a worker answers from its memory (client/bridge.ts). */
   readonly meters: Meters | undefined
 }
 
@@ -69,7 +69,7 @@ export interface SolutionRequest extends ChallengeRequest {
   readonly spend:
     | {
         readonly nonce: string
-        /** The epoch when the nonce was read. If it has changed since, the nonce is refused as used. */
+        /** What `epochOf` the address gave when the nonce was read. If it has changed since, the nonce is refused as used. */
         readonly storeEpoch: number
         readonly expiresAtMs: number
       }
@@ -187,7 +187,7 @@ export interface SiteStore {
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>
   listApiKeys(): Promise<ApiKeyRecord[]>
-  /** Writes all records with their audit entries, or none if one differs from `expected`. No record may occur twice. */
+  /** Writes all records with their audit entries; or none, and gives false, if one differs from `expected`. No record may occur twice. */
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean>
   /** The latest matching entries, oldest first. */
   readAudit(query: AuditQuery): Promise<AuditEntry[]>
@@ -218,6 +218,7 @@ export interface SiteStore {
 }
 
 export interface LivingHosts {
+  /** undefined if no host has written the number yet. */
   readonly shards: number | undefined
   readonly living: readonly HostNote[]
 }

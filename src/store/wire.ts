@@ -3,8 +3,8 @@
  * answer. In these layouts a number after a field is its size in bytes; numbers are big endian.
  *
  *   call    EVALSHA, script, number of keys | three keys of the epoch | keys of meters | keys of operations | ...
- *           ... clock of a test | head | operations: | letter 1 | fields |
- *   head    | next epoch 4 | time of the last check 4 | expected time 4 | epoch 4 | batches seen 8 | number of meters 2 | PRICING_NUMBERS, 8 each |
+ *           ... a test's time, else empty | head | operations: | letter 1 | fields |
+ *   head    | next epoch 4 | time of the last check 4 | expected time 4 | last epoch 4 | batches seen 8 | meters 2 | PRICING_NUMBERS, 8 each |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  *
  * redis/lua/epoch.lua says what the head's times are for. The header of each operation's Lua file has the operation's letter, and
@@ -14,12 +14,12 @@
 /** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */
 export const LAYOUT = 1
 
-/** Positions of arguments in a call. */
+/** Positions of arguments in a call: of the first key, and of the first meter's key. */
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
 
-/** Numbers of domain/pricing.ts that the head has, so that no script has them. */
+/** Numbers of domain/pricing.ts that each head carries, so that no script has a copy of them. */
 export const PRICING_NUMBERS = [
   'networkRecentMs',
   'siteRecentMs',
@@ -29,7 +29,7 @@ export const PRICING_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-/** Stands in the head for a time that is not known. So its times have 4 bytes, one more than a time needs. */
+/** Stands in the head for a time that is not known. So its times have 4 bytes; 3 are enough for milliseconds modulo 2^24. */
 export const NO_TIME = 2 ** 32 - 1
 /** Offsets in the head. */
 export const HEAD = {
@@ -54,14 +54,14 @@ export const FIRST_AT = 1
 export const SECOND_AT = 4
 
 /**
- * The first two meters of an operation are times: their `usual` is when the store's first proof came, and when the first one under
- * the present names of networks came. The site's meter follows, then those of networks.
+ * The position of the site's meter among an operation's meters; those of networks follow. The two before it are times: their `usual`
+ * is when the store's first proof came, and when the first one under the present names of networks came.
  */
 export const SITE_METER = 2
 
 /** Statuses that all operations share: a limit refused it, or it was done. Each operation may have more. */
 export const [LIMITED, DONE] = [0, 1]
-/** The limit that refused, by its number in `second`. */
+/** The limit that refused, by its number in `second`, from 1. */
 export const POLICIES = [undefined, 'address', 'address-site', 'api-key'] as const
 
 /** Numbers as text of one-byte characters, big endian. Higher bits are left out. */

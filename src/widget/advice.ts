@@ -1,6 +1,6 @@
 /** Tells the page's developer a mistake on the console, and what mends it. */
 
-import { bare } from './dom.ts'
+import { unclobbered } from './dom.ts'
 import type { PowGateError } from './service.ts'
 import { autoOf } from './settings.ts'
 
@@ -37,9 +37,9 @@ export function adviseOnMarkup(element: HTMLElement & { readonly form: HTMLFormE
   if (name === '') return
   const { form } = element
   const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
-  if (form && [...bare(form).elements].filter(isTwin).length > 1) advise('two-in-form', element)
+  if (form && [...unclobbered(form).elements].filter(isTwin).length > 1) advise('two-in-form', element)
   // An element in a page with forms probably belongs to one of them.
-  const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
+  const isAlone = !form && element.getRootNode() === document && unclobbered(document).forms.length > 0
   if (isAlone && autoOf(element) !== 'off') advise('outside-form', element)
 }
 

@@ -1,10 +1,10 @@
 /** Uses the DOM where a page has fields named like members of the DOM, or old libraries that replace what browsers have. */
 
 /**
- * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after
- * `<form name="hidden">`, `document.hidden` is that form.
+ * The same object with the members of its prototypes only, its methods bound to it. Named fields, forms and images hide those
+ * members ("DOM clobbering"): after `<form name="hidden">`, `document.hidden` is that form.
  */
-export function bare<Target extends EventTarget>(target: Target): Target {
+export function unclobbered<Target extends EventTarget>(target: Target): Target {
   const prototype = Object.getPrototypeOf(target)
   return new Proxy(target, {
     get: (_, name) => {
@@ -23,7 +23,7 @@ export function listen<Heard extends Event>(
   type: string,
   listener: (event: Heard) => void,
 ): () => void {
-  const { addEventListener, removeEventListener } = bare(target)
+  const { addEventListener, removeEventListener } = unclobbered(target)
   addEventListener(type, listener as EventListener, true)
   return () => removeEventListener(type, listener as EventListener, true)
 }

@@ -1,7 +1,7 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnMarkup, logFailure } from './advice.ts'
-import { bare, closestAround, internalsOf } from './dom.ts'
+import { closestAround, internalsOf, unclobbered } from './dom.ts'
 import { type FlowResult, obtainToken } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -20,11 +20,11 @@ const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name
 
 interface Verification {
   readonly promise: Promise<string>
-  /** `cancel` aborts it and drops the verification. `#beginAnew` only aborts it, so `#run` goes on with another. */
+  /** Aborted by `cancel`, which drops the verification too, and by `#beginAnew`, which does not, so `#run` starts again. */
   controller: AbortController
 }
 
-/** powgate.d.ts describes what integrators may rely on. */
+/** powgate.d.ts describes what integrators may rely on. `defineProperties` below adds the properties of the attributes. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
   static readonly observedAttributes = OBSERVED
@@ -49,7 +49,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
     this.#autoStart('load')
   })
-  #tick: ReturnType<typeof setInterval> | undefined
+  #ticker: ReturnType<typeof setInterval> | undefined
 
   constructor() {
     super()
@@ -58,7 +58,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#start()
       this.#retrySubmission?.() // not dropped yet, because `#verify` enters the next state later
     })
-    // FormHooks says when each of these is called.
+    // FormHooks (form.ts) says when each of these is called.
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -70,9 +70,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       },
       onSubmit: () => {
         const needsClick = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#form.isWaiting) && !needsClick) return this.execute()
         if (needsClick) this.#view.reveal(false) // browsers complain only about what is visible
-        return undefined
+        // A page may disable the element while its form waits: that submission goes on.
+        const isRefused = needsClick || (this.#isDisabled && !this.#form.isWaiting)
+        return isRefused ? undefined : this.execute()
       },
       onWaiting: () => this.#render(),
       onLate: isRepeated => this.#view.reveal(false, !isRepeated),
@@ -81,9 +82,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         this.#retrySubmission = retry
         this.#view.reveal(takesFocus)
       },
-      onClose: () => {
-        this.#retrySubmission = undefined
-      },
+      onClose: () => (this.#retrySubmission = undefined),
       onSpent: () => this.reset(),
     })
   }
@@ -134,7 +133,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   connectedCallback(): void {
     this.#isAttached = true
     takeOverProperties(this)
-    bare(document).addEventListener('visibilitychange', this.#onVisible)
+    unclobbered(document).addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
     this.#held.resume()
@@ -145,7 +144,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
-      this.#isInView = bare(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
+      this.#isInView = unclobbered(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
@@ -183,8 +182,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   async #loadTexts(): Promise<void> {
-    const nearest = closestAround(this, '[lang]') ?? bare(document).documentElement
-    const lang = bare(nearest).getAttribute('lang') ?? ''
+    const nearest = closestAround(this, '[lang]') ?? unclobbered(document).documentElement
+    const lang = unclobbered(nearest).getAttribute('lang') ?? ''
     // The visitor's languages are read only if the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
     this.#wantedLanguage = code
@@ -201,7 +200,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   disconnectedCallback(): void {
     this.#isAttached = false
-    bare(document).removeEventListener('visibilitychange', this.#onVisible)
+    unclobbered(document).removeEventListener('visibilitychange', this.#onVisible)
     removeEventListener('pageshow', this.#onPageShow)
     this.#form.detach()
     this.#viewport.disconnect()
@@ -215,7 +214,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (name === 'name') return this.#render()
     if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
     if (this.#state === 'idle') return this.#autoStart('load')
-    // The language changes no token or error. Any of other settings is dropped, but a form that waits still gets its token.
+    // A language changes no token or error. Another setting makes both void, but a form that waits still gets a token.
     if (name === 'lang') return
     if (this.#form.isWaiting && this.#verification) this.#beginAnew()
     else this.reset()
@@ -233,13 +232,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   formDisabledCallback(isDisabled: boolean): void {
     this.#isDisabled = isDisabled
-    if (isDisabled && !this.#form.isJustSent) this.cancel()
+    if (isDisabled && !this.#form.isJustSent) this.cancel() // Right after Send, the page only prevents a second one.
     this.#render()
     if (!isDisabled) this.#onVisible() // Nothing was renewed meanwhile.
   }
 
   readonly #onVisible = () => {
-    if (bare(document).hidden) return
+    if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
     if (this.#held.isRenewalDue || this.#state === 'expired') this.#start()
@@ -252,7 +251,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #autoStart(occasion: Auto): void {
-    const isHidden = bare(document).hidden // The page may never be shown.
+    const isHidden = unclobbered(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
     // With several elements, those out of view wait until their form is used.
     const auto = autoOf(this)
@@ -299,7 +298,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#pass(result)
       return result.token
     } catch (error) {
-      if (signal.aborted && this.#verification === verification) {
+      const beginsAnew = signal.aborted && this.#verification === verification // it was not cancelled
+      if (beginsAnew) {
         verification.controller = new AbortController()
         return this.#run(verification)
       }
@@ -320,13 +320,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #expire(): void {
-    this.#enter(this.#verification === undefined ? 'expired' : 'working')
+    this.#enter(this.#verification === undefined ? 'expired' : 'working') // A renewal may be running already.
     this.#dispatch('expired', {})
     this.#renew()
   }
 
   #renew(): void {
-    if (!bare(document).hidden && autoOf(this) !== 'off') this.#start()
+    if (!unclobbered(document).hidden && autoOf(this) !== 'off') this.#start()
   }
 
   #fail(error: PowGateError): void {
@@ -342,8 +342,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const isNew = state !== this.#state
     this.#state = state
     this.#retrySubmission = undefined
-    clearInterval(this.#tick)
-    if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
+    clearInterval(this.#ticker)
+    if (state === 'working')
+      this.#ticker = setInterval(() => this.#render(), 1000) // texts tell seconds
     else this.#words.reset()
     this.#showState()
     this.#render()

@@ -72,9 +72,7 @@ let queue = Promise.resolve()
 async function enterQueue(signal: AbortSignal): Promise<() => void> {
   const before = queue
   let leave!: () => void
-  const left = new Promise<void>(resolve => {
-    leave = resolve
-  })
+  const left = new Promise<void>(resolve => (leave = resolve))
   queue = before.then(() => left)
   await untilAborted(before, signal).catch(error => {
     leave()
@@ -115,10 +113,10 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
 async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
   const leaveQueue = await enterQueue(settings.signal)
   /** Aborts however the round ends. All that belongs to the round stops by this signal. */
-  const round = new AbortController()
-  const { signal } = round
+  const roundEnd = new AbortController()
+  const { signal } = roundEnd
   const end = () => {
-    round.abort()
+    roundEnd.abort()
     leaveQueue()
   }
   settings.signal.addEventListener('abort', end)
@@ -211,7 +209,7 @@ async function openFor(
 /**
  * A challenge is worth solving for 95 % of its lifetime less 1.5 s, because /verify takes time too. Issue time and end are both by
  * the service's clock, as the visitor's may be wrong. 11 digits of the nonce are 44 bits, of which the first 41 are the issue time:
- * `/ 8` drops the others. Lifetimes are 10 s to 10 minutes.
+ * `/ 8` drops the others. Lifetimes are 10 s to 10 minutes; one that cannot be read (NaN) counts as the longest.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = NONCE_TIME_ZERO_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8

@@ -1,10 +1,10 @@
 /**
  * The element's part in its form: it adds the token, keeps the form invalid without one, and sends a form later that was submitted
- * too early. Members of the form are read by `bare`, since fields hide those of their names; it binds methods to the form.
+ * too early. Members of the form are read through `unclobbered` (dom.ts), because fields hide those of their names.
  */
 
 import { advise } from './advice.ts'
-import { bare, listen, sleep, takeOut } from './dom.ts'
+import { listen, sleep, takeOut, unclobbered } from './dom.ts'
 import { reflect } from './properties.ts'
 import { noteRequests, type Submitter, Submitting } from './submitting.ts'
 
@@ -20,8 +20,8 @@ interface FormHooks {
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
   readonly onLate: (isRepeated: boolean) => void
   /**
-   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
-   * the verification that runs then.
+   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait
+   * again, for the verification that runs when it is called.
    */
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
@@ -56,10 +56,12 @@ export class FormLink {
   /** Browsers show their message about the form here. */
   readonly #box: HTMLElement
   readonly #hooks: FormHooks
-  #field = bare(document).createElement('input')
+  /** The hidden field in which the form sends the token. */
+  #field = unclobbered(document).createElement('input')
   #token: string | undefined
   #complaint = ''
-  #justSent: string | undefined
+  /** The token that was sent just now, which is not to be sent again. */
+  #sentToken: string | undefined
   readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
@@ -83,6 +85,7 @@ export class FormLink {
     this.#hooks = hooks
     box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
+    // The browser validates the form, and there is no token. It may do so for a submission, or for checkValidity() of the page.
     host.addEventListener('invalid', event => {
       const submitter = this.#submitting.submitterOf(this.form)
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
@@ -93,7 +96,7 @@ export class FormLink {
   get form(): HTMLFormElement | null {
     if (this.#internals !== undefined) return this.#internals.form
     const id = this.#host.getAttribute('form')
-    const root = bare(this.#host.getRootNode()) as Document
+    const root = unclobbered(this.#host.getRootNode()) as Document
     return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
   }
 
@@ -118,7 +121,7 @@ export class FormLink {
   /** True if the submission only closes a dialog, so no token is needed. */
   #isForDialog(submitter: Submitter): boolean {
     const { form } = this
-    return (submitter?.formMethod || (form && bare(form).method)) === 'dialog'
+    return (submitter?.formMethod || (form && unclobbered(form).method)) === 'dialog'
   }
 
   get #name(): string {
@@ -137,7 +140,7 @@ export class FormLink {
         const path = event.composedPath()
         const [target] = path
         const isElement = target instanceof Element
-        const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
+        const control = isElement && unclobbered(target).closest<Control>('button,input,select,textarea,form')
         // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
         // `window.form` may be an element of that name, so only elements are asked.
         const isOurs = path.some(
@@ -160,7 +163,8 @@ export class FormLink {
       if (isEnter) void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
-    const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
+    const onClose = ({ target }: Event) =>
+      unclobbered(target as Node).contains(this.form) && this.#hooks.onClose()
     this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
       const { target, formData } = event as FormDataEvent
@@ -171,8 +175,9 @@ export class FormLink {
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)
     })
-    const { activeElement } = bare(document)
-    if (form !== null && bare(form).contains(activeElement) && isByVisitor(activeElement)) this.#hooks.onUse()
+    const { activeElement } = unclobbered(document)
+    if (form !== null && unclobbered(form).contains(activeElement) && isByVisitor(activeElement))
+      this.#hooks.onUse()
   }
 
   detach(): void {
@@ -186,24 +191,26 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#token === this.#justSent) suppress(event)
+      if (this.#token === this.#sentToken) suppress(event)
       else void this.#noteSent(event, this.#token)
       return
     }
-    // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
+    // Without a token the browser comes here only if it validated nothing (`novalidate`), or lacks ElementInternals to validate by.
     this.#isUnchecked = submitter?.formNoValidate ?? false
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
   }
 
+  /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
   async #noteSent(event: Event, token: string): Promise<void> {
-    this.#justSent = token
-    await sleep(0) // The page's handlers run first.
+    this.#sentToken = token
+    await sleep(0) // The page's handlers run first, and those of another element of the form, which may suppress the event.
     const isByBrowser = !event.defaultPrevented
     if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    if (this.#justSent === token) this.#justSent = undefined
+    if (this.#sentToken === token) this.#sentToken = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 
+  /** A button that only closes a dialog needs no token, so the element is valid while the browser handles the press. */
   async #notePressed(event: Event, submitter: Submitter): Promise<void> {
     const isForDialog = this.#isForDialog(submitter)
     if (isForDialog) this.#showValidity(true)
@@ -217,7 +224,7 @@ export class FormLink {
     // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are.
     const isInvalid = (control: Element) =>
       control !== this.#host && control.matches(':invalid:not(fieldset)')
-    return ![...bare(form).elements].some(isInvalid)
+    return ![...unclobbered(form).elements].some(isInvalid)
   }
 
   /**
@@ -234,12 +241,9 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
-    if (!this.isWaiting && isComplete) {
-      void this.#sendAfter(verification, disabledBefore)
-      return true
-    }
+    verification.catch(() => {}) // The event `failed` tells its error.
     if (this.isWaiting) this.#showLate(true)
-    verification.catch(() => {})
+    else if (isComplete) void this.#sendAfter(verification, disabledBefore)
     return true
   }
 
@@ -248,19 +252,19 @@ export class FormLink {
     disabledBefore: readonly HTMLButtonElement[],
   ): Promise<void> {
     this.#setWaiting(true)
-    const page = bare(document)
+    const page = unclobbered(document)
     const { activeElement } = page
     const { form } = this
-    const isRendered = () => !!form && bare(form).getClientRects().length > 0
+    const isRendered = () => !!form && unclobbered(form).getClientRects().length > 0
     const wasRendered = isRendered()
     /** False if a script replaced the form, or a dialog with it was closed: whoever did that thinks that it was not sent. */
     const isThere = () =>
-      this.form === form && !!form && bare(form).isConnected && isRendered() === wasRendered
-    const controls = form ? ([...bare(form).elements] as HTMLButtonElement[]) : []
-    const enabled = controls.filter(control => !control.disabled || disabledBefore.includes(control))
+      this.form === form && !!form && unclobbered(form).isConnected && isRendered() === wasRendered
+    const controls = form ? ([...unclobbered(form).elements] as HTMLButtonElement[]) : []
+    const toSend = controls.filter(control => !control.disabled || disabledBefore.includes(control))
     /** What the page disables right after Send, against a second one. It is looked for once: after LATE_MS, or at an earlier end. */
     let disabled: HTMLButtonElement[] | undefined
-    const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
+    const findDisabled = () => (disabled ??= toSend.filter(control => control.disabled))
     const late = setTimeout(() => {
       findDisabled()
       this.#showLate(false)
@@ -305,15 +309,15 @@ function suppress(event: Event): void {
 function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly HTMLButtonElement[]): void {
   // A button that was replaced meanwhile can submit nothing, nor can one that the page has made a `type="button"`.
   const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
-  const enabled = [present, ...disabled].filter(control => control?.disabled)
-  for (const control of enabled) control!.disabled = false
-  const { requestSubmit } = bare(form)
+  const toEnable = [present, ...disabled].filter(control => control?.disabled)
+  for (const control of toEnable) control!.disabled = false
+  const { requestSubmit } = unclobbered(form)
   if (requestSubmit) requestSubmit(present)
   else {
     // In older browsers a click submits. Unlike submit(), it runs the page's handlers.
-    const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
+    const button = present ?? unclobbered(form).appendChild(unclobbered(document).createElement('button'))
     button.click()
     if (!present) takeOut(button)
   }
-  for (const control of enabled) control!.disabled = true
+  for (const control of toEnable) control!.disabled = true
 }

@@ -4,7 +4,7 @@
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
-import { bare, nowMs, sleep } from './dom.ts'
+import { nowMs, sleep, unclobbered } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
 import type { Job } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
@@ -38,9 +38,10 @@ interface Gpu {
   latencyMs: number
 }
 
+/** The page's device, open while a search runs and for IDLE_MS after it. */
 let opened: Promise<Gpu> | undefined
-let searches = 0
-let idle: ReturnType<typeof setTimeout> | undefined
+let runningSearches = 0
+let idleTimer: ReturnType<typeof setTimeout> | undefined
 
 /**
  * @param allowed `software`, for tests, allows a GPU in software too
@@ -54,13 +55,13 @@ export async function search(
   goesOn: (tries: number) => boolean,
   start = GPU_START,
 ): Promise<number> {
-  clearTimeout(idle)
+  clearTimeout(idleTimer)
   opened ??= open(allowed === 'software')
-  searches++
+  runningSearches++
   try {
     return await searchOn(await opened, job, goesOn, start)
   } finally {
-    if (--searches === 0) idle = setTimeout(close, IDLE_MS)
+    if (--runningSearches === 0) idleTimer = setTimeout(close, IDLE_MS)
   }
 }
 
@@ -91,7 +92,7 @@ async function searchOn(
 ): Promise<number> {
   const mask = difficultyMask(difficulty)
   const dispatch = dispatcher(gpu, nonce, mask)
-  const page = bare(document)
+  const page = unclobbered(document)
   for (let next = start; ; ) {
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {
@@ -99,8 +100,8 @@ async function searchOn(
       await sleep(HIDDEN_POLL_MS)
       continue
     }
-    const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)
-    const groups = Math.min(gpu.groups, left / COUNTERS_PER_GROUP)
+    const commonLeft = COMMON_COUNTERS - (next % COMMON_COUNTERS)
+    const groups = Math.min(gpu.groups, commonLeft / COUNTERS_PER_GROUP)
     const beganMs = nowMs()
     const found = await dispatch(next, groups)
     const dispatchMs = nowMs() - beganMs
@@ -114,12 +115,12 @@ async function searchOn(
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
     // With a coarse clock, the shortest dispatch may have seemed as long as this one.
     const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
-    const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
-    gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, wanted))
+    const groupsWanted = Math.floor((groups * DISPATCH_MS) / workMs)
+    gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, groupsWanted))
   }
 }
 
-/** Tries counters from `start` on. Returns the offset of the first that meets the mask, or NOT_FOUND. */
+/** Tries COUNTERS_PER_GROUP counters a group, from `start` on. Returns the offset of the first that meets the mask, or NOT_FOUND. */
 type Dispatch = (start: number, groups: number) => Promise<number>
 
 function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dispatch {
@@ -128,15 +129,13 @@ function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dis
   const buffer = device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC })
   const answer = device.createBuffer({ size: 4, usage: MAP_READ | COPY_DST })
   const layout = pipeline.getBindGroupLayout(0)
-  const group = device.createBindGroup({ layout, entries: [{ binding: 0, resource: { buffer } }] })
+  const bindGroup = device.createBindGroup({ layout, entries: [{ binding: 0, resource: { buffer } }] })
   // COMMON_COUNTERS counters have the same first digits, hence the same COMMON_ROUNDS first words, so those rounds are done here.
   // The shader gets `words` as BUFFER tells (solver/shader.ts): mask, first and found are neighbours.
   return async (start, groups) => {
     const input = paddedWords(proofInput(nonce, start)).subarray(0, COMMON_ROUNDS)
     const state = Int32Array.from(INITIAL_STATE)
-    input.forEach((word, t) => {
-      round(state, ROUND_CONSTANTS[t]! + word)
-    })
+    for (const [t, word] of input.entries()) round(state, ROUND_CONSTANTS[t]! + word)
     words.set(state, BUFFER.state)
     words.set(input, BUFFER.input)
     words.set([mask, start % COMMON_COUNTERS, NOT_FOUND], BUFFER.mask)
@@ -144,7 +143,7 @@ function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dis
     const encoder = device.createCommandEncoder()
     const pass = encoder.beginComputePass()
     pass.setPipeline(pipeline)
-    pass.setBindGroup(0, group)
+    pass.setBindGroup(0, bindGroup)
     pass.dispatchWorkgroups(groups)
     pass.end()
     encoder.copyBufferToBuffer(buffer, 4 * BUFFER.found, answer, 0, 4)

@@ -1,4 +1,4 @@
-/** Entry of what a worker of HashWX loads where it may not compile WebAssembly. */
+/** Entry of what a worker of HashWX (worker.ts, which reads the global) loads where it may not compile WebAssembly. */
 
 import * as exports from '#hashwx-script'
 

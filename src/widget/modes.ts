@@ -10,12 +10,13 @@
  * Beside each, the GPU searches too.
  *
  * Injected markup can set `endpoint`. So scripts with the page's rights (of `worker`, `blob`, `page` and the GPU) load only from
- * `codeAssets`, where widget.js came from, or the page's `worker-src`. If the page pins widget.js (`isPinned`), they are pinned too,
- * but for a worker file, which can't be. The frame has only the service's rights, kernels have none: `assets`, at `endpoint`, has both.
+ * `codeAssets`, where widget.js came from, or the page's `worker-src`. If the page pins widget.js by `integrity` (`isPinned`), they
+ * are pinned too, except a worker file, which browsers cannot pin. The frame has only the service's rights, and kernels (WebAssembly)
+ * have none, so both load from `assets`, the folder at `endpoint`.
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import { bare, sleep, timeoutSignal } from './dom.ts'
+import { sleep, timeoutSignal, unclobbered } from './dom.ts'
 import { loadModule, trusted } from './scripts.ts'
 import { isOffline, throwIfAborted } from './service.ts'
 import { isPinned, type Settings } from './settings.ts'
@@ -81,7 +82,7 @@ function codeUrl(codeAssets: string | undefined, name: string): string {
 
 /** Accepts only a worker's name, because markup could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
-  const { href } = new URL(workerSrc, bare(document).baseURI)
+  const { href } = new URL(workerSrc, unclobbered(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
@@ -148,8 +149,8 @@ async function openPool(
 ): Promise<SolverSession> {
   // If WebAssembly is forbidden, a worker of HashWX loads this script by `importScripts`, which takes no integrity value. So on a page
   // that pins this build only the frame's workers may: they have the service's rights, not the page's.
-  const folder = mode === 'frame' ? assets : isPinned ? undefined : codeAssets
-  const script = folder && folder + ASSET_NAMES.hashwxScriptJs
+  const scriptFolder = mode === 'frame' ? assets : isPinned ? undefined : codeAssets
+  const script = scriptFolder && scriptFolder + ASSET_NAMES.hashwxScriptJs
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
     pool.close()

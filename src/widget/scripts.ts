@@ -1,6 +1,6 @@
-/** Makes scripts' addresses acceptable to Trusted Types, and loads scripts into the page, also those of a pinned build. */
+/** Makes scripts' addresses acceptable to Trusted Types, and loads scripts into the page, which may pin them by `integrity`. */
 
-import { bare, takeOut, timeoutSignal } from './dom.ts'
+import { takeOut, timeoutSignal, unclobbered } from './dom.ts'
 import { isPinned, scriptNonce } from './settings.ts'
 import { FILE_MS_MAX, ModeBlockedError } from './solver/pool.ts'
 
@@ -26,7 +26,7 @@ export function trusted(url: string): string {
 /** Browsers check a module's integrity only when they load it, so its address must be new to the page. */
 const MODULE_KEY = `#${Math.random()}`
 
-/** If the page pins its build, a script element with `integrity` loads the module first, and `import` finds it. */
+/** `import` takes no integrity value. If the page pins the build, a script element that has one loads the module before `import`. */
 export function loadModule<Module>(address: string, integrity: string): Promise<Module> {
   const url = address + MODULE_KEY
   return new Promise((resolve, reject) => {
@@ -38,7 +38,7 @@ export function loadModule<Module>(address: string, integrity: string): Promise<
     if (isPinned) {
       // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
       const attributes = { type: 'module', src: trusted(url), integrity, nonce: scriptNonce }
-      const page = bare(document)
+      const page = unclobbered(document)
       const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
       page.documentElement.append(script)
       takeOut(script) // it loads all the same

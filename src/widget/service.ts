@@ -157,9 +157,7 @@ function waitMsOf(retryAfter: string): number {
 
 async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stopListening = () => {}
-  const online = new Promise(resolve => {
-    stopListening = listen(window, 'online', resolve)
-  })
+  const online = new Promise(resolve => (stopListening = listen(window, 'online', resolve)))
   onWait('offline', 0)
   // A browser may take a device for offline that is not.
   const waiting = Promise.race([online, sleep(ONLINE_ANYWAY_MS)])

@@ -1,6 +1,6 @@
 /** The element's attributes, checked. */
 
-import { bare } from './dom.ts'
+import { unclobbered } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
@@ -11,7 +11,7 @@ const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
 /** null if the page loads this script as a module. */
-const script = bare(document).currentScript as HTMLScriptElement | null
+const script = unclobbered(document).currentScript as HTMLScriptElement | null
 
 /** A page that pins this build by `integrity` also pins the other scripts that run with its rights. */
 export const isPinned = !!script?.integrity
@@ -59,11 +59,12 @@ export function settingsOf(element: Element) {
   return {
     siteKey,
     endpoint,
-    /** Folder at `endpoint`, ending in a slash. */
+    /** Address of the folder at `endpoint`, ending in a slash. */
     assets: assetsOf(endpoint),
-    /** Folder at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
+    /** The same at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
     codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
+    /** Texts of the page that the token holds. */
     bound: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,
@@ -72,7 +73,7 @@ export function settingsOf(element: Element) {
     mode: (mode ?? undefined) as Mode | undefined,
     /** The largest number of threads. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // A page that limits threads spares visitors' devices, so the GPU is off unless the page asks for it.
+    // Empty allows the GPU. A page that limits threads spares visitors' devices, so there it is off unless the page asks for it.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
@@ -98,7 +99,7 @@ function endpointOf(element: Element): string {
   if (text === undefined)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   try {
-    const { protocol, href } = new URL(text, bare(document).baseURI)
+    const { protocol, href } = new URL(text, unclobbered(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
     // The error below says so.

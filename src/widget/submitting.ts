@@ -1,6 +1,6 @@
 /** Tells what submits the form just now: a button, Enter, or a script of the page. */
 
-import { bare, sleep } from './dom.ts'
+import { sleep, unclobbered } from './dom.ts'
 
 /** null without a button, as with Enter. */
 export type Submitter = HTMLButtonElement | null
@@ -13,7 +13,7 @@ let requested: { readonly form: HTMLFormElement; readonly submitter: Submitter }
  * method is wrapped to tell the two apart.
  */
 export function noteRequests(form: HTMLFormElement): void {
-  const { requestSubmit } = bare(form)
+  const { requestSubmit } = unclobbered(form)
   if (requestSubmit === undefined) return
   const value = (submitter: Submitter = null) => {
     requested = { form, submitter }
@@ -29,7 +29,7 @@ export function noteRequests(form: HTMLFormElement): void {
 export class Submitting {
   #pressed: { readonly event: Event; readonly submitter: Submitter } | undefined
 
-  /** Resolves when the browser has handled the click or key. */
+  /** Remembers what the visitor pressed until the browser has handled the click or key, and resolves then. */
   async press(event: Event, submitter: Submitter): Promise<void> {
     const pressed = { event, submitter }
     this.#pressed = pressed

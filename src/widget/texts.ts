@@ -51,14 +51,7 @@ export const LANGUAGES = (
 const RIGHT_TO_LEFT = ['ar', 'he', 'fa', 'ur']
 
 /** Older codes, and languages whose readers understand another one. */
-const ALIASES: Readonly<Record<string, string>> = {
-  iw: 'he',
-  in: 'id',
-  no: 'nb',
-  nn: 'nb',
-  bs: 'hr',
-  ms: 'id',
-}
+const ALIASES: Record<string, string> = { iw: 'he', in: 'id', no: 'nb', nn: 'nb', bs: 'hr', ms: 'id' }
 
 export interface Language {
   readonly code: string
@@ -78,7 +71,7 @@ export function languageCode(wanted: readonly string[]): string | undefined {
   return codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code))
 }
 
-const COUNT_MAX = 90
+const COUNT_MAX = 90 // seconds or minutes; more are told in the next larger unit
 const UNIT_SECONDS = { second: 1, minute: 60, hour: 3600 }
 
 /**

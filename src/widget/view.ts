@@ -1,12 +1,13 @@
 /** The element's shadow tree, and how it shows a state. It is built without markup, for pages with Trusted Types. */
 
 import { advise } from './advice.ts'
-import { bare } from './dom.ts'
+import { unclobbered } from './dom.ts'
 import type { Language } from './texts.ts'
 
 /**
  * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
- * without a baseline, because that of its text differs by state and would move a button beside the element.
+ * without a baseline, because that of its text differs by state and would move a button beside the element. Pages set
+ * `--powgate-*`; `--_*` are the element's own, of which `--_left` is the part of the ring that is not drawn, in percent.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
@@ -101,7 +102,7 @@ export class View {
     this.#button.onclick = onButton
     this.box.append(this.#icon, body, this.#button)
     // An element without its end tag contains the rest of the form.
-    const slot = bare(document).createElement('slot')
+    const slot = unclobbered(document).createElement('slot')
     slot.addEventListener('slotchange', () => {
       if (root.host.querySelector('button,select,textarea,input:not([type=hidden])'))
         advise('end-tag-missing', root.host)
@@ -168,7 +169,7 @@ export class View {
 }
 
 function make<Tag extends 'div' | 'span' | 'button'>(tag: Tag, name: string): HTMLElementTagNameMap[Tag] {
-  const element = bare(document).createElement(tag)
+  const element = unclobbered(document).createElement(tag)
   element.className = name
   element.setAttribute('part', name)
   return element
@@ -179,7 +180,7 @@ function shape(
   name: string,
   attributes: Record<string, string | number> = {},
 ) {
-  const element = bare(document).createElementNS(SVG, tag)
+  const element = unclobbered(document).createElementNS(SVG, tag)
   for (const [attribute, value] of Object.entries({ class: name, part: name, ...attributes })) {
     element.setAttribute(attribute, String(value))
   }
@@ -197,7 +198,7 @@ function addStyles(root: ShadowRoot): void {
     }
     root.adoptedStyleSheets = [sheet]
   } catch {
-    const element = bare(document).createElement('style')
+    const element = unclobbered(document).createElement('style')
     element.textContent = STYLES
     root.append(element)
   }

@@ -77,7 +77,7 @@ export class Words {
   /** The line of text, and below it `detail`: how long a wait takes, or the code of what the site's owner has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const text = this.text(key).replace('{s}', this.#time(this.#announcedSeconds(), false))
+    const text = this.text(key).replace('{s}', this.#time(this.#slowSeconds(), false)) // in `slow` alone
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
@@ -88,8 +88,8 @@ export class Words {
     return { text, detail }
   }
 
-  /** The last time of hashing that is announced: 10, 30, 60 or 90 seconds, or a whole minute. */
-  #announcedSeconds(): number {
+  /** The time that the text `slow` tells: 10, 30, 60 or 90 seconds of hashing, or a whole minute. */
+  #slowSeconds(): number {
     const seconds = Math.floor(this.#hashedForMs() / 1000)
     return seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
   }

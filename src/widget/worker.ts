@@ -1,4 +1,4 @@
-/** Entry of a worker, for both puzzles. frame.html loads the file too, and `runSolver`, which sees where it is, starts workers of it there. */
+/** Entry of a worker, for both puzzles. frame.html loads the same file; `runSolver` finds that it is in a page, and starts workers. */
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
 import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx-solver.ts'

@@ -28,7 +28,7 @@ export { batch, fill, interpret, judge, make, result, seed } from './machine'
 
 /** The emitted module starts here, and takes 12 KiB. */
 export const code: usize = memory.data(16_384)
-/** The next byte is written here. */
+/** The address of the next byte to write. */
 let cursor: usize = 0
 
 // biome-ignore format: each line is one section
@@ -46,7 +46,7 @@ const PREFIX_BYTES: usize = 38
 const END: u32 = 0
 const INPUT: u32 = 1
 const REPEATS_LEFT: u32 = 2
-const REPEATS: u32 = 3
+const REPEATS_NOW: u32 = 3
 const R0: u32 = 4
 const REGISTERS = <u32>REGISTERS_BYTES / 8
 
@@ -83,11 +83,11 @@ const I32_WRAP: u32 = 0xa7
 export function emit(): usize {
   memory.copy(code, PREFIX, PREFIX_BYTES)
   cursor = code + PREFIX_BYTES
-  put(10) // the section of code
+  put(10) // the id of the code section
   const section = beginSized()
-  put(1) // function
+  put(1) // one function
   const body = beginSized()
-  put(2) // types of locals: of INPUT, REPEATS_LEFT and REPEATS; of the registers
+  put(2) // two groups of locals: INPUT, REPEATS_LEFT and REPEATS_NOW; the registers
   put2(3, I32)
   put2(REGISTERS, I64)
   putConstant(I32_CONST, <u32>batch)
@@ -112,14 +112,14 @@ export function emit(): usize {
   put2(GET, INPUT)
   put2(GET, END)
   put(I32_LESS)
-  put2(BRANCH_IF, 0)
+  put2(BRANCH_IF, 0) // to the start of the loop over inputs
   put2(END_BLOCK, END_BLOCK) // Ends the loop, then the function.
   endSized(body)
   endSized(section)
   return cursor - code
 }
 
-/** The first pass fills the scratchpad, from its end on; the second takes its operands from there. */
+/** The first pass fills the scratchpad, from its end down; the second (`isOnMemory`) takes its operands from there. */
 function putPass(isOnMemory: bool): void {
   putConstant(I32_CONST, REPEATS_MAX)
   put2(SET, REPEATS_LEFT)
@@ -163,13 +163,13 @@ function putRepeat(rmcg: u32): void {
   put2(GET, REPEATS_LEFT)
   putConstant(I32_CONST, 0)
   put2(I32_NE, I32_AND)
-  put2(SET, REPEATS)
+  put2(SET, REPEATS_NOW)
   put2(GET, REPEATS_LEFT)
-  put2(GET, REPEATS)
+  put2(GET, REPEATS_NOW)
   put(I32_SUB)
   put2(SET, REPEATS_LEFT)
-  put2(GET, REPEATS)
-  put2(BRANCH_IF, 0)
+  put2(GET, REPEATS_NOW)
+  put2(BRANCH_IF, 0) // to the start of the program's loop
 }
 
 function putX(instruction: u32, isOnMemory: bool): void {
@@ -222,13 +222,14 @@ function put2(first: u32, second: u32): void {
   put(second)
 }
 
-/** Signed LEB128: the last byte's bit 6 is the sign. */
+/** Writes the value, which is not negative, as signed LEB128: bit 6 of the last byte is the sign, so it must be 0. */
 function putConstant(opcode: u32, value: u32): void {
   put(opcode)
   for (; value > 63; value >>= 7) put((value & 127) | 128)
   put(value)
 }
 
+/** Loads or stores at the address on the stack plus `offset`, which is written as unsigned LEB128. */
 function putAccess(opcode: u32, offset: u32): void {
   put2(opcode, 3) // aligned to 2^3 bytes
   for (; offset > 127; offset >>= 7) put((offset & 127) | 128)

@@ -98,6 +98,7 @@ function mix(at: usize, rounds: u32): void {
   store<u64>(at, d, 24)
 }
 
+/** The key has 16 bytes; the salt is the input of a hash, or -1 to make the programs. The constants are the specification's. */
 function startGenerator(key: usize, salt: u64): void {
   const k0 = load<u64>(key)
   const k1 = load<u64>(key, 8)
@@ -221,7 +222,7 @@ export function judge(count: i32, difficulty: i32): i32 {
   return -1
 }
 
-/** Runs the programs on the registers of the first input in `batch`. Kinds select values: a processor would mispredict branches. */
+/** Runs both passes of the programs on the registers of the first input in `batch`. */
 export function interpret(): void {
   runPass(false)
   runPass(true)
@@ -265,6 +266,7 @@ function operand(instruction: u32, isOnMemory: bool): u64 {
   return isOnMemory ? load<u64>(scratchpad + <usize>(value & <u64>(SCRATCHPAD_BYTES - 8))) : value // a multiple of 8
 }
 
+/** Selects values by the random kind, here and in `runMul`, because a processor would mispredict branches. */
 function runX(instruction: u32, isOnMemory: bool): void {
   const to = registerAt(instruction)
   const kind = instruction >> 24

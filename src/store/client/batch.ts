@@ -11,7 +11,9 @@ import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND_AT, SITE_METER, TIME_AT, uint16T
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
- * @param reply undefined if the outcome is unknown
+ * Takes an operation's answer.
+ *
+ * @param reply of the whole batch; undefined if the outcome is unknown
  * @param at offset of the operation's answer
  * @param meters those that the operation reads, as they were right after it
  */
@@ -35,9 +37,9 @@ export type EpochKeys = readonly [string, string, string]
 
 export class Batch {
   readonly settles: Settle[] = []
-  /** Each operation's numbers of its meters in this batch, from 1 as in Lua. */
-  readonly metersOf: (readonly number[])[] = []
-  /** True for an operation that adds a proof to its meters if it is done. */
+  /** The numbers of each operation's meters in this batch, from 1 as in Lua. */
+  readonly meterNumbers: (readonly number[])[] = []
+  /** True for each operation that adds a proof to its meters if it is done. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -66,7 +68,7 @@ export class Batch {
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
     this.#operations.add(proofs === 0 ? text : text + meterNumbersText(numbers))
-    this.metersOf.push(numbers)
+    this.meterNumbers.push(numbers)
     this.addsProof.push(proofs === 1)
     this.settles.push(settle)
   }
@@ -113,7 +115,7 @@ function bulks(texts: readonly string[]): string {
 
 /** An ordinary batch needs no more for its keys, nor for its operations; a larger one makes the memory grow. */
 const BYTES_FIRST = 2048
-/** `$<length>` and two line ends. */
+/** At most what stands around a string: `$`, a length of seven digits and two line ends. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
@@ -162,7 +164,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** The meters in a reply, as they were after the whole batch. */
+/** The meters in a reply, by their numbers less 1, as they were after the whole batch. */
 function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
   const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
@@ -179,11 +181,11 @@ function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
   for (let index = batch.settles.length - 1; index >= 0; index--) {
-    const numbers = batch.metersOf[index]!
+    const numbers = batch.meterNumbers[index]!
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.addsProof[index] || reply[at] !== DONE) continue
-    // The site's meter counts only addresses that return, so it has no proof of any other.
+    // Addresses that do not return added no proof to the site's meter.
     const accepted = reply.readUInt32BE(at + SECOND_AT)
     const isReturning = accepted >= PRICING.returningProofs
     for (let position = isReturning ? SITE_METER : SITE_METER + 1; position < numbers.length; position++) {

@@ -1,7 +1,7 @@
 /**
- * Fails open: answers /challenge and /verify from this worker's memory while Redis is away. It waits `failOpenAfterMs` first, longer
- * than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused: without the wait, a
- * failover lost 110 of 160 visits.
+ * Bridges an outage of Redis ("fails open"): answers /challenge and /verify from this worker's memory, once Redis has been away for
+ * `failOpenAfterMs`, longer than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused:
+ * without the wait, a failover lost 110 of 160 visits.
  *
  * Each worker then knows only its own requests and used nonces, so a nonce may be spent in two workers. It still gives one
  * redemption, because /verify-token fails closed and redeems once per nonce.
@@ -29,7 +29,7 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 /** `onCrowded` is called again after this time in which all addresses fitted. */
 const CROWDED_AGAIN_MS = 600_000
-/** What has expired is removed this often: after an outage it would stay until the worker ends. */
+/** Everything that has expired is removed this often; otherwise it would stay after an outage until the worker ends. */
 const FORGET_MS = 60_000
 
 export interface BridgeOptions {
@@ -47,6 +47,7 @@ export class BridgedRequests extends ShardedRequests {
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   /** Records of networks whose addresses no longer fit: a flood shares its network's limit, and visitors from elsewhere keep theirs. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
+  /** The time by `monotonicMs` until which `onCrowded` is not called again. */
   #crowdedUntil = 0
   /** These expire by Unix time, as nonces do; the records above by `monotonicMs`. */
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
@@ -57,7 +58,7 @@ export class BridgedRequests extends ShardedRequests {
     setInterval(() => this.#forgetExpired(), FORGET_MS).unref()
   }
 
-  /** The address's shard may be away: `#isLongAway` asks. */
+  /** Asks only whether the site's shard is away: if the address's is, the admission decides (`#isLongAway`). */
   override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
     const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)
@@ -67,14 +68,14 @@ export class BridgedRequests extends ShardedRequests {
   override admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     super.admitChallenge(request, answer => {
       const { failOpen = this.#options.failOpen.challenge } = request
-      done(failOpen && this.#isLongAway(request, answer) ? this.#challenge(request) : answer)
+      done(failOpen && this.#isLongAway(request, answer) ? this.#challengeFromMemory(request) : answer)
     })
   }
 
   override admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     super.admitSolution(request, answer => {
       const { failOpen = this.#options.failOpen.verify } = request
-      done(failOpen && this.#isLongAway(request, answer) ? this.#solution(request) : answer)
+      done(failOpen && this.#isLongAway(request, answer) ? this.#solutionFromMemory(request) : answer)
     })
   }
 
@@ -84,16 +85,16 @@ export class BridgedRequests extends ShardedRequests {
     return status === 'unavailable' && awayMs > 0 && awayMs >= this.#options.failOpenAfterMs
   }
 
-  #challenge(request: ChallengeRequest): ChallengeAdmission {
+  #challengeFromMemory(request: ChallengeRequest): ChallengeAdmission {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
-    // The worker counts by its part of the limit, the price by the whole.
+    // This worker counts against its part of the limit, the price against the whole: the count is scaled up to that.
     const siteCount = Math.round(decision.siteCount * (request.siteLimit / Math.max(1, decision.siteLimit)))
     return { status: 'admitted', siteCount, failures, accepted, meters: undefined }
   }
 
-  #solution(request: SolutionRequest): SolutionAdmission {
+  #solutionFromMemory(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, verificationKind(request))
     if (decision.status !== 'admitted') return decision
     const nonce = this.#spend(request.spend)
@@ -112,6 +113,7 @@ export class BridgedRequests extends ShardedRequests {
     return 'spent'
   }
 
+  /** Charges the address's record; for an address that no longer fits, its network's. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     const { addressKey, siteTag, addressLimit, siteLimit } = request
     if (this.epochOf(addressKey) === undefined) return UNAVAILABLE // no epoch yet to which a nonce could be bound
@@ -144,7 +146,7 @@ export class BridgedRequests extends ShardedRequests {
   }
 }
 
-/** A map of entries that expire. Call `makesRoom` before each `set`, or `dropFirst`, or it grows beyond its maximum. */
+/** A map of entries that expire. `set` checks no size: call `makesRoom` before, and `dropFirst` where that gives false. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -159,7 +161,7 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** Removes expired entries if it is full. @returns true if the key fits, or is there already */
+  /** Removes expired entries if the map is full. @returns true if the key fits, or is there already */
   makesRoom(key: string, now: number): boolean {
     if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
     this.removeExpired(now)
@@ -176,12 +178,10 @@ class ExpiringMap<Value> {
     this.#entries.delete(first!)
   }
 
-  /** Scans everything, since entries expire in any order. */
+  /** Scans everything, since entries expire in any order; does nothing within SWEEP_MS of the last scan. */
   removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now
-    for (const [key, entry] of this.#entries) {
-      if (entry.expiresAt <= now) this.#entries.delete(key)
-    }
+    for (const [key, { expiresAt }] of this.#entries) if (expiresAt <= now) this.#entries.delete(key)
   }
 }

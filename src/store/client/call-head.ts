@@ -22,7 +22,7 @@ export class CallHead {
   #time = NO_TIME
   /** When the call of that reply was asked for, by `performance.now`. */
   #askedAtMs = 0
-  /** The last reply's: a server believes the expected time only with its own epoch, since another server has another clock. */
+  /** The epoch in the last reply: a server believes the expected time only with its own epoch, since another server has another clock. */
   #epoch = 0
   /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
   #batchesSeen = 0
@@ -54,7 +54,7 @@ export class CallHead {
     return (this.#time + Math.round(sinceMs)) & WRAP_MASK
   }
 
-  /** @param isSameConnection false if the last reply did not come over the call's connection: then the server must check itself */
+  /** @param isSameConnection false if the last reply came over another connection than the call takes: then the server must check itself */
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes
     bytes.writeUInt32BE(randomInt(2 ** 32), HEAD.nextEpoch)

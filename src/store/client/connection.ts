@@ -13,8 +13,8 @@ import { evalScript, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
-  QuietConnector,
-  QuietSentinelConnector,
+  ExplainingConnector,
+  ExplainingSentinelConnector,
   Redis,
   resolveUnknownHosts,
 } from './ioredis.ts'
@@ -31,6 +31,7 @@ export interface Connection extends Link {
   readonly ask: Ask
   /** Does the same, and gives a reply as a Buffer. */
   readonly askBytes: Ask
+  /** Runs a script in the same way. @param what is called so in the error at the deadline */
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
 
@@ -98,6 +99,7 @@ function asker(send: (command: Command) => Promise<unknown>, deadlineMs: number)
     withDeadline(send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name)
 }
 
+/** Asks one server, where `Connection.ask` asks the one that has the key. */
 export function askAt(server: Server, deadlineMs: number): Ask {
   return asker(command => server.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
@@ -133,7 +135,7 @@ function connectRedis(target: RedisTarget, silenceMs: number): Link {
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
     drop: server => server.disconnect(true),
-    // Queries of Sentinels have their own deadlines.
+    // Only a connection that is being made (`connect`) can be stuck here: queries of Sentinels have their own deadlines.
     endIfStuck: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
       errors.note(new Error(`no answer within ${silenceMs} ms`))
@@ -219,7 +221,7 @@ function stuckCheck(silenceMs: number): (attempt: object) => boolean {
 function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
-    Connector: target.kind === 'sentinel' ? QuietSentinelConnector : QuietConnector,
+    Connector: target.kind === 'sentinel' ? ExplainingSentinelConnector : ExplainingConnector,
     connectTimeout,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
@@ -260,7 +262,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   }
 }
 
-/** Errors that only follow from an earlier one, which says more, so they do not replace it. */
+/** Errors that only follow from an earlier one. They do not replace that, because it says more. */
 const SYMPTOMS = /^(All sentinels|Connection is closed)/
 
 function noteErrors(client: Redis | Cluster) {
@@ -306,6 +308,7 @@ export function slotOf(key: string): number {
   return new Command('get', [key]).getSlot() ?? 0
 }
 
+/** Hash tags of the shards' keys; `count` is their number on a Cluster. */
 export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
   return isCluster ? evenlySpreadTags(count) : ['0']
 }
@@ -315,7 +318,7 @@ export function shardIndex(key: string, count: number): number {
   return fnv1a(isSiteKey(key) ? key : shardKey(key)) % count
 }
 
-/** One slot in each of `count` equal ranges: even over any Cluster. */
+/** Hash tags, one whose slot lies in each of `count` equal ranges of slots, so that shards spread evenly over any Cluster. */
 export function evenlySpreadTags(count: number): string[] {
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count

@@ -31,9 +31,9 @@ export class ShardHealth {
   /** When `isReady` first found half of the shards up. */
   #halfUpAtMs: number | undefined
   #wereAllUp = false
-  /** True at the start, so that the first contact is reported. */
+  /** True at the start too, so that the first contact is reported. */
   #isReportedDown = true
-  /** Checks the cause while the store is reported to be down; until then, gathers shards that went down for one report. */
+  /** After a shard went down, waits GATHER_MS to report it; from that report on, looks at the cause every CAUSE_CHECK_MS. */
   #timer: NodeJS.Timeout | undefined
 
   /** @param connectionError the last error of a slot's server since it was ready */
@@ -65,7 +65,7 @@ export class ShardHealth {
     return length === 1 ? cause : `${this.#upCount()} of ${length} shards answer: ${cause}`
   }
 
-  /** Why a shard is down: its connection's error if there is one, because the shard's own cause only follows from that. */
+  /** Why the first shard that is down is so: its connection's error if there is one, because the shard's own cause follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
     return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)

@@ -13,29 +13,17 @@ const POLL_MS = 20
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
-/** Adds the refused command to a script's error, which names none before Redis 7.2: most often INFO, which is in `@dangerous`. */
-async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
-  if (!NOT_ALLOWED.test(why)) return why
-  const refusal = await ask('info', 'server').catch((error: Error) => error.message)
-  if (typeof refusal === 'string' && refusal.startsWith('NOPERM')) return refusal
-  return `NOPERM the user lacks a command that the scripts need (${why})`
-}
-
 /**
- * Waits until the store can be used.
+ * Waits until the store can be used: until `reach`, which asks it, resolves.
  *
- * @param reach asks the store; if that fails, rejects with the cause
  * @throws OperatorError after `openTimeoutMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
   connection: Connection,
-  {
-    target,
-    openTimeoutMs,
-    onWaiting,
-  }: { target: RedisTarget; openTimeoutMs: number } & Pick<StoreListener, 'onWaiting'>,
+  options: { target: RedisTarget; openTimeoutMs: number } & Pick<StoreListener, 'onWaiting'>,
   reach: () => Promise<unknown>,
 ): Promise<void> {
+  const { target, openTimeoutMs, onWaiting } = options
   const giveUpAt = performance.now() + openTimeoutMs
   for (;;) {
     const why = await reach().then(
@@ -50,6 +38,14 @@ export async function untilUsable(
   }
   await selectDatabase(connection.ask, target)
   await checkVersion(connection.ask, target)
+}
+
+/** Adds the refused command to a script's error, which names none before Redis 7.2: most often INFO, which is in `@dangerous`. */
+async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
+  if (!NOT_ALLOWED.test(why)) return why
+  const refusal = await ask('info', 'server').catch((error: Error) => error.message)
+  if (typeof refusal === 'string' && refusal.startsWith('NOPERM')) return refusal
+  return `NOPERM the user lacks a command that the scripts need (${why})`
 }
 
 /** If the database is missing, ioredis would stay in database 0. */
@@ -71,6 +67,7 @@ async function checkVersion(ask: Ask, target: RedisTarget): Promise<void> {
     )
 }
 
+/** What the operator should change or know about one server. */
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
   const [persistence, replication, memory, cluster] = await Promise.all([
     infoOf(ask, 'persistence'),
@@ -113,7 +110,7 @@ function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): str
   return 'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out'
 }
 
-/** Snapshots are a mere "if": INFO does not tell whether they are taken, and CONFIG GET would tell passwords. */
+/** Says of snapshots "if it takes any", because INFO does not tell that, and CONFIG GET would tell passwords too. */
 function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
@@ -180,12 +177,12 @@ export async function clockAhead(ask: Ask): Promise<number> {
   return Math.round(aheadMs) / 1000
 }
 
-/** Fields of INFO; empty if the user may not ask for it. */
+/** The fields of a section of INFO; empty if the user may not ask for it. */
 export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await askOrNothing(ask, 'info', section))
 }
 
-/** Returns undefined if the server refuses. No answer is not taken for a refusal, or zeros would stand for what is not known. */
+/** Returns undefined if the server refuses. Rejects if no answer comes: callers take undefined for zero, or for nothing to say. */
 async function askOrNothing(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
   try {
     return await ask(name, ...args)

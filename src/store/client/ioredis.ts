@@ -96,7 +96,7 @@ type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 /** After this time without a TLS handshake the port is asked without TLS, and may take as long to answer. */
 const HANDSHAKE_MS = 250
 
-export const QuietConnector = class extends StandaloneConnector {
+export const ExplainingConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
     return explainTlsMismatch(await super.connect(...args))
   }
@@ -109,7 +109,7 @@ export const QuietConnector = class extends StandaloneConnector {
   }
 } as ConnectorConstructor
 
-export const QuietSentinelConnector = class extends SentinelConnector {
+export const ExplainingSentinelConnector = class extends SentinelConnector {
   override async connect(...args: Parameters<SentinelConnector['connect']>) {
     return explainTlsMismatch(await super.connect(...args))
   }

@@ -191,20 +191,22 @@ export class ShardedRequests implements RequestStore {
 /** The XOR of both epochs, which changes with either, because both are random. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
-  return address.epoch === undefined || site.epoch === undefined
-    ? undefined
-    : (address.epoch ^ site.epoch) >>> 0
+  if (address.epoch === undefined || site.epoch === undefined) return undefined
+  return (address.epoch ^ site.epoch) >>> 0
 }
 
 function windowFor(key: string, isJunk: boolean): string {
   return isJunk ? windowOfJunk(key) : key
 }
 
+/** A batch's reply, in which an operation's answer stands from byte `at` on; undefined if the outcome is unknown. */
+type Reply = Buffer | undefined
+
 /** Sends an operation, and resolves with its decoded answer. */
 function ask<Answer>(
   shard: Shard,
   operation: Operation,
-  decode: (reply: Buffer | undefined, at: number) => Answer,
+  decode: (reply: Reply, at: number) => Answer,
 ): Promise<Answer> {
   return new Promise(resolve => shard.enqueue(operation, (reply, at) => resolve(decode(reply, at))))
 }
@@ -256,11 +258,8 @@ function firstOf(reply: Buffer, at: number): number {
 }
 
 function limitedAnswer(reply: Buffer, at: number): Limited {
-  return {
-    status: 'limited',
-    retryAfterMs: firstOf(reply, at),
-    policy: POLICIES[reply.readUInt32BE(at + SECOND_AT)] ?? 'address',
-  }
+  const policy = POLICIES[reply.readUInt32BE(at + SECOND_AT)] ?? 'address'
+  return { status: 'limited', retryAfterMs: firstOf(reply, at), policy }
 }
 
 function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
@@ -271,11 +270,7 @@ function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
   return meters
 }
 
-function challengeAnswer(
-  reply: Buffer | undefined,
-  at: number,
-  meters: readonly Meter[],
-): ChallengeAdmission {
+function challengeAnswer(reply: Reply, at: number, meters: readonly Meter[]): ChallengeAdmission {
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   if (reply?.[at] !== DONE) return UNAVAILABLE
   return {
@@ -287,7 +282,7 @@ function challengeAnswer(
   }
 }
 
-function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly Meter[]): SolutionAdmission {
+function solutionAnswer(reply: Reply, at: number, meters: readonly Meter[]): SolutionAdmission {
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   const nonce = NONCE_OUTCOMES[(reply?.[at] ?? 0) - 1]
   if (nonce === undefined) return UNAVAILABLE
@@ -295,7 +290,7 @@ function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly 
   return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
 }
 
-function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
+function redemptionAnswer(reply: Reply, at: number): RedemptionAdmission {
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   const token = TOKEN_OUTCOMES[(reply?.[at] ?? 0) - 1]
   return token === undefined ? UNAVAILABLE : { status: 'admitted', token }

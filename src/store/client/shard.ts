@@ -56,14 +56,16 @@ const PROBE_WHEN_DOWN_MS = 50
 const PROBE_WHEN_SEARCHING_MS = 10
 /** Asking a Cluster where the slot is may take this long, then it is asked again. */
 const LOCATE_MS_MAX = 2000
-/** A nonce that seems forged is checked under each former epoch, which costs a hash. */
+/** No more former epochs are kept, because a nonce that seems forged is checked under each, which costs a hash. */
 const FORMER_EPOCHS_MAX = 3
 const OTHER_TIME = 'OTHERTIME '
 /** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {
+  /** The last one that a reply had; undefined before the first reply. */
   epoch: number | undefined
+  /** Those before it that this worker knew, oldest first. */
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()
@@ -83,6 +85,7 @@ export class Shard {
   #server: Server | undefined
   /** What each call tells first: the server's last reply, by which the server notices that records may be lost. */
   readonly #head = new CallHead()
+  /** Operations that gather for the next call. */
   #batch = new Batch()
   /**
    * Calls that are sent or requeued, oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table
@@ -92,7 +95,7 @@ export class Shard {
   #probeTimer: NodeJS.Timeout | undefined
   /** The server that is probed while searching or down. */
   #probedServer: Server | undefined
-  /** When a server last answered, or `#probedServer` was first probed, if that was later. */
+  /** When a server last answered, or `#probedServer` was first probed, if that was later; by `performance.now`. */
   #silentSinceMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -104,13 +107,8 @@ export class Shard {
     // One character stands for a byte, as in all texts of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]
-    this.#probeOperation = {
-      script: undefined,
-      keys: [`${this.keyPrefix}never`],
-      text: 'P',
-      meters: [],
-      proofs: 0,
-    }
+    const keys = [`${this.keyPrefix}never`]
+    this.#probeOperation = { script: undefined, keys, text: 'P', meters: [], proofs: 0 }
     this.#writingProbe = { ...this.#probeOperation, text: 'PW' }
     this.slot = slotOf(this.#epochKeys[0])
   }
@@ -146,6 +144,7 @@ export class Shard {
     if (settles.length >= OPERATIONS_MAX) this.#flush()
   }
 
+  /** Sends what has gathered, unless a call is pending: then it goes on gathering until it is full, or the call is answered. */
   readonly #flush = (): void => {
     const batch = this.#batch
     const count = batch.settles.length
@@ -325,10 +324,8 @@ export class Shard {
     const done = () => {
       this.#isLocating = false
     }
-    withDeadline(this.#connection.locate(this.#epochKeys[0]), LOCATE_MS_MAX, 'looking for a slot').then(
-      done,
-      done,
-    )
+    const located = this.#connection.locate(this.#epochKeys[0])
+    withDeadline(located, LOCATE_MS_MAX, 'looking for a slot').then(done, done)
   }
 
   #learn(reply: Buffer, askedAtMs: number): void {

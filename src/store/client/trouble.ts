@@ -8,12 +8,12 @@ import type { StoreTrouble } from '../store.ts'
 /** Errors of a script whose user may not run one of its commands. */
 export const NOT_ALLOWED = /can't run this command|no permissions to run/
 
-/** These end the waiting for a store: it has answered, and would say the same again. */
+/** Answers that end the waiting for a store, because it would say the same again. */
 const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`, 'i')
 export const OTHER_LAYOUT =
   'its process is of another version: restart the service, this change cannot be rolled out'
 
-/** The variables that are probably wrong; the first match counts. */
+/** The variables that are probably wrong, by the error's text; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
   [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
@@ -53,11 +53,11 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
-/** ioredis refuses what it cannot send. */
+/** What ioredis says of a call that it did not send. */
 const UNSENT = /^(Stream|Cluster) isn't /
 
-/** Throws the error of a change, which says if the change may have been done: then no answer came. */
-export function throwOfChange(error: Error): never {
+/** Rethrows a change's error. If no answer came, the change may have been done, so the new error says so. */
+export function rethrowChangeError(error: Error): never {
   if (error.name === 'ReplyError' || UNSENT.test(error.message)) throw error
   throw new Error(
     `${storeErrorText(error.message)}, so it is not known whether this was done: see powgate audit`,

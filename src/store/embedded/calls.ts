@@ -1,8 +1,8 @@
 /** Reads calls and writes replies as Redis does (its protocol, version 2), so workers have one client for both stores. */
 
 const [ASTERISK, DOLLAR, CARRIAGE_RETURN, LINE_FEED, DIGIT_ZERO] = [0x2a, 0x24, 0x0d, 0x0a, 0x30]
-/** No call has more arguments, and none a longer one. */
-const BYTES_MAX = 2 ** 26
+/** The most arguments of a call, and the most bytes of an argument: a larger number is no call of a client. */
+const NUMBER_MAX = 2 ** 26
 
 /** `*<count>`, then `$<length>` and the bytes of each argument, every line ended by two characters. */
 export class Call {
@@ -33,10 +33,10 @@ export class Call {
 
 /** Cuts what a connection sends into calls. */
 export class CallReader {
-  /** What came after the last whole call. */
+  /** What came after the last whole call, and its length. */
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Pieces are joined only when the present argument can be whole: 25 MB of sites come in 400 pieces. */
+  /** `next` joins the pieces only once there are this many bytes, the end of the present argument: 25 MB of sites come in 400 pieces. */
   #bytesNeeded = 1
   /** Offset at which `next` reads. */
   #at = 0
@@ -82,7 +82,7 @@ export class CallReader {
     for (at++; at < bytes.length && bytes[at] !== CARRIAGE_RETURN; at++) {
       const digit = bytes[at]! - DIGIT_ZERO
       number = number * 10 + digit
-      if (digit < 0 || digit > 9 || number > BYTES_MAX) throw new Error('no call')
+      if (digit < 0 || digit > 9 || number > NUMBER_MAX) throw new Error('no call')
     }
     if (at + 1 >= bytes.length) return undefined
     if (bytes[at + 1] !== LINE_FEED) throw new Error('no call')

@@ -53,9 +53,8 @@ function longerOf(one: Limited | undefined, other: Limited | undefined): Limited
   return other.retryAfterMs > one.retryAfterMs ? other : one
 }
 
-/** Bytes before a window's record (state.ts). */
+/** Bytes of the times from which an entry of the state is dead (state.ts): before a window's record, and before a mark's claim. */
 const WINDOW_HEAD = 4
-/** Bytes before a mark's claim. */
 const MARK_HEAD = 8
 
 /** Holds one window at a time, while it is read from the state or written to it. */
@@ -66,14 +65,14 @@ export class Engine {
   readonly #clocks: Clocks
   /** The call that runs. */
   #call!: Call
-  /** Offsets of the operation's next field, and of its end. */
+  /** Offsets in the call: of the operation's next field, and of its end. */
   #at = 0
   #end = 0
   /** Times of the call by the monotonic clock, and by the wall clock. */
   #nowMs = 0
   #wallMs = 0
   /** The number of the argument that is the next key. */
-  #key = 0
+  #nextKey = 0
   /** Meters of the call by their numbers, as far as they were looked up; null for one that the state does not have. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
@@ -98,7 +97,7 @@ export class Engine {
     const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + HEAD.meterCount)
     const first = clockAt + 2
     const metersAt = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
-    this.#key = METERS_AT + meterCount
+    this.#nextKey = METERS_AT + meterCount
     this.#reply = Buffer.allocUnsafe(metersAt + meterCount * METER_BYTES)
     this.#replyAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
@@ -128,7 +127,7 @@ export class Engine {
       case 'R':
         return this.#redemption()
       case 'P':
-        this.#key++
+        this.#nextKey++
         return this.#answer(DONE, 0, 0)
       default:
         throw new Error('an operation that this store does not have')
@@ -171,11 +170,12 @@ export class Engine {
     const limits = this.#readLimits()
     const isOfThisEpoch = this.#read(4) === this.#state.epoch
     const keepMs = this.#read(3)
-    const mark = (this.#read(3) - MARK_BIT) * MARK_LOW_RANGE + this.#read(2)
-    const hasOwnKey = keepMs > 0 && limits.addressLimit > MARKS_LIMIT_MAX // the nonce, not the address's record
-    const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark, keepMs } : undefined
+    const logMark = (this.#read(3) - MARK_BIT) * MARK_LOW_RANGE + this.#read(2)
+    // The address's record has the used nonce as a mark of 39 bits, unless its limit is high: then the state has it as a mark of its own.
+    const hasOwnKey = keepMs > 0 && limits.addressLimit > MARKS_LIMIT_MAX
+    const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark: logMark, keepMs } : undefined
     const decision = this.#admitAddress(kind, limits, spending)
-    const nonceKey = hasOwnKey ? this.#call.text(this.#key++) : ''
+    const nonceKey = hasOwnKey ? this.#call.text(this.#nextKey++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
     const answer = (status: (typeof NONCE_OUTCOMES)[number]) =>
@@ -188,12 +188,12 @@ export class Engine {
 
   #spendOwnKey(key: string, keepMs: number): boolean {
     if (this.#liveMark(key) !== undefined) return false
-    this.#mark(key, keepMs, '')
+    this.#setMark(key, keepMs, '')
     return true
   }
 
   #admitAddress(kind: LogKind, limits: LogRequest, spending: Spending | undefined) {
-    const key = this.#call.text(this.#key++)
+    const key = this.#call.text(this.#nextKey++)
     const decision = admitToLog(this.#window(key), this.#nowMs, kind, limits, spending)
     if (decision.status === 'admitted') this.#setWindow(key, decision.record, decision.keepMs)
     return decision
@@ -219,7 +219,7 @@ export class Engine {
   }
 
   #redemption(): void {
-    const callerLimit = this.#read(3) // above 0, since there is one shard, on which the caller is charged too
+    const callerLimit = this.#read(3) // never 0, since the one shard always charges the caller too
     const keyLimit = this.#read(3)
     const keepMs = this.#read(4)
     const epoch = this.#read(4)
@@ -228,10 +228,10 @@ export class Engine {
     const hasToken = keepMs > 0
     // Keys: window of the caller, window of the API key if there is one, record of the token if there is one.
     const keysAWindow = hasToken ? 2 : 1 // With a token, a window of junk follows each window.
-    const callerAt = this.#key
+    const callerAt = this.#nextKey
     const keyAt = callerAt + keysAWindow
     const markAt = keyAt + (keyLimit > 0 ? keysAWindow : 0)
-    this.#key = hasToken ? markAt + 1 : markAt
+    this.#nextKey = hasToken ? markAt + 1 : markAt
     const markKey = hasToken ? this.#call.text(markAt) : ''
     const before = hasToken ? this.#liveMark(markKey) : undefined
     const status = hasToken ? this.#statusOf(epoch, before, claim) : 'untouched'
@@ -246,7 +246,7 @@ export class Engine {
     this.#answer(TOKEN_OUTCOMES.indexOf(status) + 1, 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
-    this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
+    this.#setMark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
   }
 
   #statusOf(epoch: number, before: string | undefined, claim: string): (typeof TOKEN_OUTCOMES)[number] {
@@ -266,16 +266,15 @@ export class Engine {
   /** Returns the claim of a live mark. */
   #liveMark(key: string): string | undefined {
     const value = this.#state.marks.get(key)
-    return value === undefined || isMarkDead(value, this.#wallMs, this.#nowMs)
-      ? undefined
-      : value.slice(MARK_HEAD)
+    if (value === undefined || isMarkDead(value, this.#wallMs, this.#nowMs)) return undefined
+    return value.slice(MARK_HEAD)
   }
 
-  #mark(key: string, keepMs: number, claim: string): void {
+  #setMark(key: string, keepMs: number, claim: string): void {
     this.#state.marks.set(key, deadFrom(this.#wallMs + keepMs) + deadFrom(this.#nowMs + keepMs) + claim)
   }
 
-  /** Does what `addProof` of the domain does, on the meters that the rest of the operation names. */
+  /** Adds a proof (`addProof` of the domain) to the meters that the rest of the operation names, and stores new ones. */
   #addProof(accepted: number, proofs: 1 | -1): void {
     const count = (this.#end - this.#at) / (3 + 2) // of each meter, its free proofs and its number
     if (count === 0) return
@@ -287,7 +286,7 @@ export class Engine {
     const meters = metersFrom(list, this.#wallMs)
     fadeAll(meters, this.#wallMs, PRICING)
     const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
-    // Meters of the state were changed in place; those that are new are stored now.
+    // Meters of the state have been changed in place; new ones are stored now.
     for (let index = 0; index < list.length; index++) {
       if (index < SITE_METER) renewFirstProof(list[index]!, this.#wallMs)
       const isNetwork = index > SITE_METER

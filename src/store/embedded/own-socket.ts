@@ -78,11 +78,11 @@ async function takeSharedName(
   { dataDir, onWaiting, isToldToEnd, waitMs = WAIT_MS }: OwnerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  for (let isReported = false; !links(temporary, path); ) {
+  for (let isReported = false; !tryLink(temporary, path); ) {
     if (isToldToEnd?.()) throw new OperatorError('told to end while another process had the data directory')
     const owner = await askToLeave(path)
     if (owner === 'none') {
-      await putAside(path)
+      await removeDeadSocket(path)
       continue
     }
     if (owner !== 'ends') {
@@ -98,7 +98,8 @@ async function takeSharedName(
   rmSync(temporary)
 }
 
-function links(from: string, to: string): boolean {
+/** Returns false if the name is taken. */
+function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to)
     return true
@@ -108,7 +109,7 @@ function links(from: string, to: string): boolean {
   }
 }
 
-/** `none` if nobody answers, such as after a crash; `ends` if the owner is about to; `who` is what any other owner calls itself. */
+/** `none` if nobody listens, as after a crash; `ends` if the owner is about to end; `who` is what any other owner calls itself. */
 type Owner = 'none' | 'ends' | { readonly who: string }
 
 /** An owner whose service has gone ends when it is asked; any other answers with its name. */
@@ -135,13 +136,13 @@ function askToLeave(path: string): Promise<Owner> {
 
 /**
  * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
- * the name. If a third has it by then, the owner notices that its name is gone, and ends (server.ts).
+ * the name. If a third has the name by then, that service notices that its own is gone, and refuses everything (server.ts).
  */
-async function putAside(path: string): Promise<void> {
+async function removeDeadSocket(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
-    if ((await askToLeave(aside)) !== 'none') links(aside, path)
+    if ((await askToLeave(aside)) !== 'none') tryLink(aside, path)
     rmSync(aside)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw socketError(path, error)

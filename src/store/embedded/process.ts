@@ -48,7 +48,7 @@ setInterval(sendUsage, 1000).unref()
 // Terminals and service managers signal all processes of a service. The primary acts, and tells this one.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
-process.on('message', () => void end())
+process.on('message', () => void end()) // the primary sends only the order to end
 process.on('disconnect', () => {
   isOrphan = true
   if (server === undefined || server.isIdle) void end()
@@ -70,7 +70,7 @@ try {
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
   if (isEnding) {
-    await server.close(false) // the saved state is still there
+    await server.close(false) // the saved state has not been removed yet
     process.exit(0)
   }
   removeSavedState(dataDir)

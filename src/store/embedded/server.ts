@@ -41,17 +41,19 @@ export interface ServerOptions extends OwnerOptions {
 export class StoreServer {
   readonly sites: EmbeddedSites
   /**
-   * Workers of a killed service may ask a command too. Its own state has another epoch, so no token of the saved one is accepted: what
-   * they redeem here is not kept.
+   * What batches use: in a service the saved state, in a command an empty one. Workers of a killed service may send batches to a command,
+   * which keeps nothing of them, so a token must not be redeemed there: the empty state has another epoch, by which it is refused.
    */
   readonly state: State
+  /** undefined until the saved state is needed. */
   #saved: State | undefined
   readonly #options: ServerOptions
   readonly #server: Server
   readonly #path: string
   readonly #engine: Engine
   readonly #clients = new Set<Socket>()
-  #inode = 0
+  /** The socket's: another one under its path means that the directory was replaced. */
+  readonly #inode: number
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #checkTimer: NodeJS.Timeout
   #wasHalfFull = false
@@ -162,7 +164,7 @@ export class StoreServer {
     const reader = new CallReader()
     this.#clients.add(socket)
     let isAnswering = false
-    // A change of sites waits for the disk, and later calls for it: replies keep their order.
+    // A change of sites waits for the disk, and later calls of this client wait for it, so that replies keep their order.
     const answerAll = async () => {
       if (isAnswering) return
       isAnswering = true
@@ -173,7 +175,7 @@ export class StoreServer {
         }
         isAnswering = false
       } catch {
-        socket.destroy() // where the next call begins is not known
+        socket.destroy() // the bytes are no call, so nobody knows where the next one begins
       }
     }
     socket.on('data', bytes => {

@@ -62,6 +62,7 @@ interface Line {
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
 export class EmbeddedSites extends Members implements SiteStore {
+  /** The saved state, for meters and for `forget`. A function, since a command reads it only if it must. */
   readonly #state: () => State
   /** True once `forget` was called: a command must then save the state, or the next start would bring the forgotten back. */
   hasForgotten = false
@@ -70,7 +71,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   #bytes = 0
   #lines = 0
   #revision = 0
-  /** JSON by member, in order of their last change. */
+  /** Records by member (members.ts), in the order of their last change. */
   readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
   #audit: AuditEntry[] = []
   readonly #uses = new Map<string, number>()
@@ -226,7 +227,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
     this.#audit.push(...audit)
     if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
-    // Another write may have come in between.
+    // Another write may have come since noteUses looked.
     for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
@@ -241,7 +242,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         // Many editors leave the last line without its end.
         if (end === -1) writeFileSync(this.#fd, '\n')
       } catch (error) {
-        // Without a whole line before it, all sites would be gone, and a first start would follow.
+        // A crash leaves only the last line unfinished. If there is no other, dropping it would look like a first start without sites.
         if (end === -1 && start > 0 && error instanceof SyntaxError) {
           const aside = `${this.#path}.dropped`
           const bytes = Buffer.concat([text.subarray(start), Buffer.from('\n')])

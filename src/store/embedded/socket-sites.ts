@@ -2,7 +2,7 @@
 
 import { OperatorError } from '../../words/errors.ts'
 import type { Ask } from '../client/connection.ts'
-import { throwOfChange } from '../client/trouble.ts'
+import { rethrowChangeError } from '../client/trouble.ts'
 import type { SiteStore } from '../store.ts'
 
 type SiteOperation = keyof SiteStore
@@ -37,7 +37,7 @@ export function socketSites(ask: Ask): SiteStore {
     (name: string) =>
     async (...args: unknown[]) => {
       const asked = ask('sites', toJson([name, ...args]))
-      const reply = (await (name === 'commit' ? asked.catch(throwOfChange) : asked)) as string
+      const reply = (await (name === 'commit' ? asked.catch(rethrowChangeError) : asked)) as string
       const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
       if (error !== undefined) throw isSetupError ? new OperatorError(error) : new Error(error)
       return value

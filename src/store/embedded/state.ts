@@ -27,7 +27,7 @@ export const SYSTEM_CLOCKS: Clocks = {
   wallMs: Date.now,
 }
 
-/** Bytes of an entry beyond its key and value, as measured with a million. */
+/** Bytes of an entry beyond its key and value, and of a whole meter's, as measured with a million. */
 const ENTRY_BYTES = 112
 const METER_ENTRY_BYTES = 200
 
@@ -56,10 +56,10 @@ export class State {
   }
 }
 
-/** Is swept in slices, because the store answers nothing meanwhile. */
+/** A map whose dead entries are removed in slices, because the store answers nothing meanwhile. All slices over it are a round. */
 class SweptMap<Value> extends Map<string, Value> {
   #swept: Iterator<[string, Value]> | undefined
-  /** Entries that the round has yet to see. */
+  /** Entries that the present round has yet to see. */
   #left = 0
 
   /**

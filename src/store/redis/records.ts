@@ -23,14 +23,15 @@ import {
 } from '../../domain/audit.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { type Connection, shardIndex, shardTags } from '../client/connection.ts'
-import { throwOfChange } from '../client/trouble.ts'
+import { rethrowChangeError } from '../client/trouble.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { NOTE_HOST, WRITE_RECORDS } from './scripts.ts'
 
+/** A command reads or deletes at most this many entries, so that Redis answers others in between. */
 const LIST_CHUNK = 500
-/** Hosts note themselves every five seconds. */
+/** A host counts as living for this long after its last note; it writes one every five seconds. */
 const HOST_LIVES_MS = 20_000
 
 /** `<Unix ms>-<number>`, then fields and values alternately. */
@@ -41,7 +42,7 @@ export class RedisRecords extends Members implements SiteStore {
   readonly #prefix: string
   readonly #shards: number
 
-  /** @param shards their number if none is in Redis; only a Cluster uses it */
+  /** @param shards the number to use while none is in Redis; it matters on a Cluster alone */
   constructor(connection: Connection, prefix: string, shards: number) {
     super()
     this.#connection = connection
@@ -59,7 +60,8 @@ export class RedisRecords extends Members implements SiteStore {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
-    return (await this.#connection.run(WRITE_RECORDS, keys, values, 'writing').catch(throwOfChange)) === 1
+    const reply = this.#connection.run(WRITE_RECORDS, keys, values, 'writing')
+    return (await reply.catch(rethrowChangeError)) === 1
   }
 
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
@@ -117,7 +119,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
-    // A note that waited for a hung Redis would show this host's clock as behind.
+    // Waits until Redis answers at all: a note that waited for a hung one would show this host's clock as behind.
     await this.#connection.ask('time')
     return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
   }
@@ -141,9 +143,9 @@ export class RedisRecords extends Members implements SiteStore {
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = (await this.#tags()).map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
     const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
-    // Stored meters have a time, so the one given here is not used.
-    const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, 0) : []))
-    return dailyRate(meters, Date.now())
+    const nowMs = Date.now()
+    const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, nowMs) : []))
+    return dailyRate(meters, nowMs)
   }
 
   protected async readJson(members: readonly string[]): Promise<(string | null)[]> {
@@ -159,7 +161,7 @@ export class RedisRecords extends Members implements SiteStore {
     return Number((await this.#connection.ask('get', this.#key('revision'))) ?? 0)
   }
 
-  protected async changesAfter(revision: number, countMax = -1): Promise<Change[]> {
+  protected async changesAfter(revision: number, countMax = -1 /* all */): Promise<Change[]> {
     const range = [`(${revision}`, '+inf', 'WITHSCORES', 'LIMIT', '0', String(countMax)]
     const reply = (await this.#connection.ask('zrangebyscore', this.#key('changes'), ...range)) as string[]
     return Array.from({ length: reply.length / 2 }, (_, index) => [
@@ -168,7 +170,7 @@ export class RedisRecords extends Members implements SiteStore {
     ])
   }
 
-  /** Commands may not know the number that the hosts agreed on. */
+  /** Hash tags of the shards. Their number is read from Redis, since a command's settings may lack the one that the hosts agreed on. */
   async #tags(): Promise<readonly string[]> {
     const shards = await this.#connection.ask('get', this.#key('shards'))
     return shardTags(this.#connection, Number(shards ?? this.#shards))

@@ -22,7 +22,7 @@ const TEXTS = new URL('texts/', SOURCES)
 /** The folder of what `npm run build:modules` made. */
 const DIST = new URL('../../dist/', SOURCES)
 const HASH_LENGTH = 10
-/** /compat/<name>.js */
+/** Files of compat/ that pages load from /compat/<name>.js. */
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
 
 /**
@@ -46,13 +46,14 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   addWasm('hashwx.wasm')
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
-  // Without exports, the script works in <script>, with or without type="module", and in an import.
+  // An IIFE has no exports, so the script works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // The guard lets a server that renders pages import it, to no effect. It would guard esbuild's directive alone, were that kept.
+  // `document&&` lets a server that renders pages import the file, to no effect. It binds to the first statement only, so esbuild's
+  // directive before the function call is taken out.
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const name of COMPAT) await addScript(`compat-${name}.js`, `compat/${name}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // The service answers by `name` too (http/assets.ts). Texts are loaded so, because 40 hashes would make the script longer.
+    // The service answers by `name` too (http/assets.ts). Texts are loaded by it, because 40 hashes would make widget.js longer.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
@@ -66,8 +67,8 @@ function builtFile(name: string, content: Buffer): BuiltFile {
   return { name, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
-/** Defines what assets.d.ts declares. */
-function literals(files: readonly BuiltFile[]): Record<string, string> {
+/** Replaces, in the sources, what assets.d.ts declares. */
+function assetLiterals(files: readonly BuiltFile[]): Record<string, string> {
   const entries = files.flatMap(({ name, fileName, content }) => {
     const key = name.replace(/[.-](.)/g, (_, first: string) => first.toUpperCase())
     const pin = `sha256-${createHash('sha256').update(content).digest('base64')}`
@@ -98,7 +99,7 @@ async function bundle(
     target: 'es2022',
     charset: 'utf8',
     legalComments: 'none',
-    define: literals(built),
+    define: assetLiterals(built),
     logLevel: 'silent', // an error is thrown with its text
   })
   // A warning such as `import.meta` outside a module would break the page.

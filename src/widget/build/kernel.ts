@@ -127,10 +127,8 @@ function scheduleWord({ add, xor, shiftRight, rotateRight, loadSplat }: Lanes, t
   if (!isConstant[t - 2]) terms.push(sigma(get(word(t - 2)), 17, 19, 10))
   const hasConstantTerms = terms.length < 4
   if (hasConstantTerms) terms.unshift(loadSplat(MEMORY.scheduleSums + 4 * t))
-  return set(
-    word(t),
-    terms.reduce((sum, term) => add(sum, term)),
-  )
+  const sum = terms.reduce((left, right) => add(left, right))
+  return set(word(t), sum)
 }
 
 function round({ add, and, xor, rotateRight, choose, loadSplat, roundConstant }: Lanes, t: number): string[] {

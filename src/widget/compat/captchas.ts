@@ -1,34 +1,35 @@
 /**
- * What the scripts share that replace the vendors': each loads the widget from where the script came from, puts a <pow-gate> into each
- * of the vendor's containers, fills the vendor's form fields, and calls the page's functions.
+ * What the scripts share that replace the vendors': each loads the widget from where the script came from, puts a box (a div with a
+ * <pow-gate> and the vendor's form fields) into each of the vendor's containers, fills the fields, and calls the page's functions. A
+ * container that is a button has the box behind it, and starts the verification.
  */
 
-import { bare, takeOut } from '../dom.ts'
+import { takeOut, unclobbered } from '../dom.ts'
 import type { PowGateElement } from '../powgate.d.ts'
 import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
-export const page = bare(document)
+export const page = unclobbered(document)
 
 /** null in a module. */
 const script = page.currentScript as HTMLScriptElement | null
-/** An address of such a script, at its own path or at the vendor's: the service, and the query. */
+/** Matches the address of such a script, at its own path or at the vendor's. Group 1 is the service, 2 the query. */
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
 /** The stack trace comes first, because an injected `<base>` changes what `src` says. */
-const found = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
+const address = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
 /** The query of the script's address: `?render=explicit&onload=NAME`. */
-export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? found?.[2] ?? '')
+export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? address?.[2] ?? '')
 
 const domReady = new Promise<unknown>(resolve => {
   if (page.readyState === 'loading') page.addEventListener('DOMContentLoaded', resolve)
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** The attribute of a box, which is the widget's id, and its property. A copy of the box has the attribute alone. */
+/** A box has an attribute of this name, the widget's id, and a property, by which `copyIn` tells it from a copy that a script made. */
 const MARK = 'data-powgate-box'
 
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
-const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
+const widget = import(`${address?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
   customElements.whenDefined('pow-gate'),
 )
 
@@ -42,6 +43,7 @@ export const whenReady = (callback: () => void): void => void ready.then(callbac
 export interface Vendor {
   /** Finds containers that are rendered without a call. */
   readonly selector: string
+  /** Names of the form fields that get the token. */
   readonly fields: readonly string[]
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
@@ -51,11 +53,13 @@ export interface Vendor {
   /** True if the vendor's widget verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
   readonly isInvisible: (options: Options) => boolean
+  /** The id of a widget, by how many were made before it. */
   readonly idOf: (index: number) => string
   /** What the vendor allows as `action` and `cdata`, if it has them. */
   readonly patterns?: Readonly<Record<string, RegExp>>
 }
 
+/** A widget that has been rendered: the box, which is in or behind the container, and the <pow-gate> in the box. */
 export interface Captcha {
   readonly id: string
   readonly container: Element
@@ -68,7 +72,7 @@ export interface Captcha {
 export class Captchas {
   readonly #vendor: Vendor
   readonly #all = new Map<string, Captcha>()
-  #count = 0
+  #countMade = 0
 
   /** A script that is loaded twice uses the widgets of the first load, so that it does not double them. */
   static shared(vendor: Vendor): Captchas {
@@ -80,9 +84,9 @@ export class Captchas {
     this.#vendor = vendor
   }
 
+  /** @param renders true if containers are rendered without a call: those in the page, and copies that come later */
   start(renders: boolean): void {
-    void domReady.then(() => {
-      if (!renders) return
+    const renderAll = () => {
       // Each is rendered in a microtask of its own, so one that throws does not stop the others.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
@@ -91,7 +95,8 @@ export class Captchas {
           if (copyIn(container) !== undefined) this.render(container)
       }
       new MutationObserver(renderCopies).observe(document, { childList: true, subtree: true })
-    })
+    }
+    if (renders) void domReady.then(renderAll)
     const name = query.get('onload')
     if (name) whenReady(() => callbackOf(name)?.())
   }
@@ -109,7 +114,7 @@ export class Captchas {
       const original = this.#all.get(copy.getAttribute(MARK)!)
       if (original?.box.isConnected === false) this.remove(original.id)
     }
-    const present = this.#in(container)
+    const present = this.#captchaIn(container)
     if (present?.box.parentNode) {
       warnOnce('a container was rendered twice; the first widget stays')
       return present
@@ -131,7 +136,7 @@ export class Captchas {
     const byId = this.#all.get(String(which))
     if (byId !== undefined || typeof which === 'number') return byId
     const container = elementOf(which)
-    return container === null ? undefined : this.#in(container)
+    return container === null ? undefined : this.#captchaIn(container)
   }
 
   /** @param values may replace the widget's `action` and `cdata` */
@@ -162,7 +167,7 @@ export class Captchas {
     captcha.gate.reset?.() // Otherwise the page would hear of the token's expiry.
   }
 
-  #in(container: Element): Captcha | undefined {
+  #captchaIn(container: Element): Captcha | undefined {
     return [...this.#all.values()].find(captcha => captcha.container === container)
   }
 
@@ -173,7 +178,7 @@ export class Captchas {
     const box = Object.assign(page.createElement('div'), { [MARK]: true })
     const gate = gateOf(options, isManual, isInvisible)
     this.#setActionAndData(gate, options)
-    const id = this.#vendor.idOf(this.#count++)
+    const id = this.#vendor.idOf(this.#countMade++)
     box.setAttribute(MARK, id)
     const captcha = { id, container, box, gate, isManual, hasExpired: false }
     const fields = this.#fieldsOf(options, id)
@@ -219,6 +224,7 @@ export class Captchas {
     })
   }
 
+  /** Fills the fields and calls the page's functions when the state changes. */
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
     const isRenewing = this.#vendor.isRenewing?.(options)
@@ -274,19 +280,17 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
 
 /** A function, or the page's global of that name; not the browser's own, which injected markup could call. */
 function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
-  const found = typeof value === 'string' ? Reflect.get(window, value) : value
-  if (typeof found === 'function' && (found === value || !isNative(found)))
-    return found as (value?: string) => unknown
+  const callback = typeof value === 'string' ? Reflect.get(window, value) : value
+  if (typeof callback === 'function' && (callback === value || !isNative(callback)))
+    return callback as (value?: string) => unknown
   if (value !== undefined) console.error('powgate: there is no such function:', value)
   return undefined
 }
 
-/** Bound functions, and functions that settle a promise, show no code either, but have other names. */
-function isNative(found: { readonly name: string }): boolean {
-  return (
-    /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&
-    !/^(bound |$)/.test(found.name)
-  )
+/** False for a page's bound functions and functions that settle a promise. They show no code either, but have such names. */
+function isNative(callback: { readonly name: string }): boolean {
+  const code = Function.prototype.toString.call(callback)
+  return /\{\s*\[native code\]\s*\}$/.test(code) && !/^(bound |$)/.test(callback.name)
 }
 
 function elementOf(where: unknown): Element | null {

@@ -5,7 +5,7 @@ export type Values = Readonly<Record<string, unknown>>
 /** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Options that have no effect, but for the values of MAPPED, and why. docs/migrate/packages.md names the same. */
+/** Why an option has no effect, except for the values of MAPPED. docs/migrate/packages.md names the same options. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     rqdata: 'the token carries no data of the vendor',

@@ -3,11 +3,12 @@
  * before that code, and does not change scripts in the page's own markup.
  */
 
-import { bare } from '../dom.ts'
+import { unclobbered } from '../dom.ts'
 
-const { src } = bare(document).currentScript as HTMLScriptElement
+const { src } = unclobbered(document).currentScript as HTMLScriptElement
 /** Ends in a slash. */
 const service = new URL('..', src).href
+/** Matches a vendor's host before a path that this service answers too. */
 const VENDORS =
   /^(https?:)?\/\/(www\.google\.com|(www\.)?recaptcha\.net|(js\.)?hcaptcha\.com|challenges\.cloudflare\.com)\/(?=(1|turnstile\/v0|recaptcha)\/(api|enterprise)\.js)/
 

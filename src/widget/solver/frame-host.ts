@@ -1,6 +1,6 @@
 /** The page's side of the hidden frame, which starts workers for the page (worker-loop.ts). */
 
-import { bare, listen, takeOut } from '../dom.ts'
+import { listen, takeOut, unclobbered } from '../dom.ts'
 import { END_WORKER, START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
@@ -10,14 +10,14 @@ const SILENT_MS_MAX = 1000
 
 /** @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame */
 export async function openFrame(assets: string, parent: ShadowRoot) {
-  const frame = bare(document).createElement('iframe')
+  const frame = unclobbered(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
   frame.src = assets + ASSET_NAMES.frameHtml
   const { origin } = new URL(assets)
   // An element that was just created is not in the document yet, and frames load only there.
-  const place = parent.isConnected ? parent : bare(document).documentElement
+  const place = parent.isConnected ? parent : unclobbered(document).documentElement
   try {
     await untilReady(frame, origin, place)
   } catch (error) {
@@ -49,10 +49,8 @@ async function untilReady(frame: HTMLIFrameElement, origin: string, place: Paren
       if (disposition !== 'report' && blockedURI !== '' && frame.src.startsWith(blockedURI))
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
-    endings.push(
-      listen(window, 'message', onMessage),
-      listen(document, 'securitypolicyviolation', onViolation),
-    )
+    endings.push(listen(window, 'message', onMessage))
+    endings.push(listen(document, 'securitypolicyviolation', onViolation))
     place.append(frame)
   })
   try {

@@ -23,7 +23,7 @@ export function hashwxScriptSolver(exports: MachineExports): Solver {
   return functionSolver(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
-/** Elements that solve on the page's own thread share one machine, which now holds the function of this search. */
+/** The search that made the machine's function: elements that solve on the page's own thread share one machine. */
 let latest: Search | undefined
 
 /**

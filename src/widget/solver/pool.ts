@@ -122,9 +122,7 @@ export class WorkerPool {
     const tries = new Array<number>(threads).fill(0)
     let sum = 0 // Old libraries replace `reduce`.
     let onRenderer!: (renderer: string | undefined) => void
-    const renderer = new Promise<string | undefined>(resolve => {
-      onRenderer = resolve
-    })
+    const renderer = new Promise<string | undefined>(resolve => (onRenderer = resolve))
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum }))
       this.#onFailure = reject
@@ -145,7 +143,7 @@ export class WorkerPool {
     })
     try {
       const { counter, solver, tries } = await answer
-      this.#stop(1) // the first worker may still be reading the renderer
+      this.#terminateFrom(1) // the first worker may still be reading the renderer
       const late = sleep(job.signals === 'none' ? 0 : RENDERER_WAIT_MS)
       return { counter, solver, threads, tries, renderer: await Promise.race([renderer, late]) }
     } finally {
@@ -155,11 +153,11 @@ export class WorkerPool {
 
   close(): void {
     this.#isClosed = true
-    this.#stop(0)
+    this.#terminateFrom(0)
   }
 
-  #stop(from: number): void {
-    for (const worker of this.#workers.slice(from)) worker.terminate()
+  #terminateFrom(index: number): void {
+    for (const worker of this.#workers.slice(index)) worker.terminate()
   }
 }
 
@@ -179,6 +177,7 @@ export async function threadCount(signals: Signals): Promise<number> {
   return signals !== 'none' && (await isSparing()) ? Math.ceil(threads / 2) : threads
 }
 
+/** True if half of the threads are to be spared: on a small device, with a low battery, or if the visitor saves data. */
 async function isSparing(): Promise<boolean> {
   const SMALL_DEVICE_GIB = 2
   const LOW_BATTERY = 0.2

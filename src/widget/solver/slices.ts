@@ -23,10 +23,7 @@ export async function solveInSlices(
 ): Promise<Solved> {
   const search = solver(nonce, difficulty)
   let gpuFound = -1 // none yet; `search` returns a negative number for none too
-  // It never rejects.
-  gpuCounter.then(counter => {
-    gpuFound = counter
-  })
+  gpuCounter.then(counter => (gpuFound = counter)) // It never rejects.
   const channel = new MessageChannel() // Its own, so that elements that solve at the same time do not take each other's messages.
   let slice = sliceMin
   let reportedMs = nowMs()

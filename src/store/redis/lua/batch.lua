@@ -3,11 +3,11 @@
 -- KEYS     shard epoch | note of the server and its time | number of batches and the epoch (epoch.lua has these three) |
 --          meters, in the order of SITE_METER in store/wire.ts | then the keys of each operation
 -- ARGV     clock, see time.lua | head | then each operation: its letter and its fields
--- returns  one string, because a client decodes a list integer by integer. store/wire.ts has its form, and the head's. It tells the
---          meters as they are after the whole batch; zeros stand for one that is not there.
--- From time.lua: wall
+-- returns  one string, because a client decodes a list integer by integer. store/wire.ts has its form, and the head's. The meters in it
+--          are those after the whole batch; zeros stand for one that is not there.
 --
 -- `at_end` are functions that write what the operations have counted; `has_used` tells whether one has spent a nonce or redeemed a token.
+-- From time.lua: wall
 -- From shared.lua: pack, checked_at, meter_count, values, EPOCH_KEYS, operations, at_end, answers, has_used
 -- From epoch.lua: batches, write_batches, shard_epoch
 local next_key = EPOCH_KEYS + meter_count + 1

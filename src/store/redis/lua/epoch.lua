@@ -25,12 +25,12 @@
 -- From time.lua: wall
 -- From shared.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, value_of, now
 
--- A check takes 5 to 10 us, which would double a small call, so it holds for CHECK_HOLDS. In so short a time, no server can become a
--- replica, copy another's data and be promoted again.
+-- A check takes 5 to 10 us, which would double a small call, so its result holds for CHECK_HOLDS. In so short a time no server can become
+-- a replica, copy another's data and be promoted again.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local CLOCK_OFF_MAX = 30000 -- less is harmless, since records are kept a minute longer than needed
 local NOTED_EVERY = 1000
-local EXPECTED_MAX = 3600000 -- at most half of WRAP
+local EXPECTED_MAX = 3600000 -- a caller predicts the time for so long after a reply (client/call-head.ts); at most half of WRAP
 
 local epoch_text = value_of(1)
 local batches_text, batches_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
@@ -52,10 +52,11 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
+  local is_lost = epoch_text == '' or is_other_server or is_older_copy -- 1, 2, 4: the epoch is replaced whatever the clock says
   -- Only a test gives a clock of its own (time.lua), which may leap.
-  local is_note_off = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
+  local is_note_off = not is_lost and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
   local is_clock_set = is_note_off and expected == NO_TIME -- 5c
-  if is_note_off and expected ~= NO_TIME and not is_older_copy and epoch_text ~= '' then -- 5a or b, unless 1 or 4 replaces it
+  if is_note_off and not is_clock_set then
     -- 5a. Times are modulo WRAP, so a caller can only confirm a note of the last hour.
     local is_confirmed = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
       and (now - expected + CLOCK_OFF_MAX) % WRAP <= 2 * CLOCK_OFF_MAX -- at most CLOCK_OFF_MAX, either way
@@ -66,7 +67,7 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local evicted = (is_note_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-  local is_replaced = epoch_text == '' or is_other_server or has_evicted or is_older_copy or is_clock_set -- 1 to 5
+  local is_replaced = is_lost or has_evicted or is_clock_set -- 1 to 5
   if is_replaced then
     epoch_text = string.format('%.0f', next_epoch)
     write_epoch()

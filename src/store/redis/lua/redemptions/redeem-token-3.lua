@@ -14,6 +14,7 @@
 -- From windows.lua: window_of, wait_of, charge
 
 local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
+local REDEEMED, USED, FORGOTTEN, NO_TOKEN = 1, 2, 3, 4 -- TOKEN_OUTCOMES in store.ts
 
 operations[82] = function(next_key, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
@@ -32,15 +33,13 @@ operations[82] = function(next_key, operation) -- 'R'
     next_key = next_key + 1
   end
 
-  local status = 4
   local claim = string.sub(operation, claim_at)
-  local before = record_at and (written[KEYS[record_at]] or values[record_at])
-  if record_at then
-    if epoch ~= shard_epoch then status = 3
-    elseif not before or (claim ~= '' and before == claim) then status = 1
-    else status = 2 end
-  end
-  local junk = (status == 2 or status == 3) and 1 or 0 -- a window's junk window is its next key
+  local before = record_at and (written[KEYS[record_at]] or values[record_at]) -- the claim of the first redemption
+  local status = USED
+  if not record_at then status = NO_TOKEN
+  elseif epoch ~= shard_epoch then status = FORGOTTEN
+  elseif not before or (claim ~= '' and before == claim) then status = REDEEMED end
+  local junk = (status == USED or status == FORGOTTEN) and 1 or 0 -- a window's junk window is its next key
   local caller = caller_at and window_of(caller_at + junk)
   local api_key = key_at and window_of(key_at + junk)
 
@@ -54,7 +53,7 @@ operations[82] = function(next_key, operation) -- 'R'
   if api_key then charge(api_key, key_limit) end
   answer(status, caller and caller.time or 0, 0)
 
-  if status == 1 and not before then
+  if status == REDEEMED and not before then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
     -- RECORD_KEPT_MS_MAX bounds that, or records would pile up if this server's clock is behind.
     local rest = keep_until * 1000 - wall

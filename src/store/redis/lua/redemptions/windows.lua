@@ -35,7 +35,7 @@ local function window_of(number)
   return window
 end
 
--- Milliseconds until one more request is admitted.
+-- Milliseconds until the window admits one more request; 0 if it does now.
 local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
@@ -74,8 +74,8 @@ local function write_window(window)
 end
 at_end.windows = function() for _, window in pairs(windows) do write_window(window) end end
 
--- Removes an earlier request from the stored window of a key. If this batch has charged that window, its charges are stored first,
--- because this changes the stored record. An entry has the time of its last request.
+-- Removes a request that was charged at `time` from the stored window of a key. Its entry is found by the step of time, because an
+-- entry has the time of its last request. If this batch has charged the window too, those charges are stored first.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])

@@ -4,7 +4,7 @@
 --   step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
-local KIND = 2097152 -- a label is kind * KIND + site tag; kinds 0 to 3 stay below MARK
+local KIND = 2097152 -- a label is kind * KIND + site tag, 0 for an unknown site; kinds 0 to 3 stay below MARK
 local VERIFICATIONS, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; challenges start at 0
 local MARK = 8388608 -- from here on, a label is the upper 3 bytes of a mark, and the count its lower 2
 local CHUNK = 256 -- the entries of an address at both usual limits are one chunk: 20 us; several chunks take twice as long
@@ -20,7 +20,7 @@ local function format_of(count)
   return format
 end
 
--- A flat list of three numbers an entry: time, label, count. One unpack call per chunk.
+-- Returns a flat list of three numbers an entry (time, label, count) and its length. One unpack call per chunk.
 local function log_entries(record)
   local size = #record / ENTRY * 3
   if #record <= ENTRY * CHUNK then return { unpack_bytes(format_of(#record / ENTRY), record) }, size end
@@ -45,6 +45,7 @@ local function is_live(entries, index, time)
   return (time - entries[index]) % WRAP < WINDOW_MS
 end
 
+-- Milliseconds until `excess` requests leave the window: challenges or else verifications, at one site if `tag` is given.
 local function log_wait(entries, size, time, is_challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
@@ -68,6 +69,7 @@ local function joined_entry(entries, size, time, step, label)
   return nil
 end
 
+-- The record without what has expired, and without the joined entry, which is written anew.
 local function live_record(record, entries, size, time, joined)
   local live = {}
   for index = 1, size, 3 do
@@ -106,16 +108,16 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now -- the last entry is always a request
-  local address_count, site_count, failures, verifications, marks, dead = 0, 0, 0, 0, 0, false
-  local used, longest = false, WINDOW_MS
+  local address_count, site_count, failures, verifications, marks = 0, 0, 0, 0, 0
+  local used, has_dead, record_keep = false, false, WINDOW_MS -- the record is kept until all its entries have expired
   for index = 1, size, 3 do
     local entry_label = entries[index + 1]
     if entry_label >= MARK then
       local rest = mark_rest(entries[index], time)
       if rest == 0 then
-        dead = true
+        has_dead = true
       else
-        if rest > longest then longest = rest end
+        if rest > record_keep then record_keep = rest end
         marks = marks + 1
         if keep > 0 and entry_label == mark_high and entries[index + 2] == mark_low then used = true end
       end
@@ -124,12 +126,12 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= FAILURES and entry_label < NO_PROOFS then failures = failures + count end
       if entry_label >= VERIFICATIONS and entry_label < FAILURES then verifications = verifications + count end
-      if (entry_label < VERIFICATIONS) == is_challenge then
+      if (entry_label < VERIFICATIONS) == is_challenge then -- challenges and verifications are limited apart
         address_count = address_count + count
         if of_site then site_count = site_count + count end
       end
     else
-      dead = true
+      has_dead = true
     end
   end
 
@@ -147,16 +149,16 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local step = step_ms(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
   local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
-  if dead or joined then record = live_record(record, entries, size, time, joined) end
+  if has_dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
-    local mark_keep = keep > ACCEPTED_MS and keep or ACCEPTED_MS
-    if mark_keep > longest then longest = mark_keep end
+    local mark_keep = math.max(keep, ACCEPTED_MS)
+    record_keep = math.max(record_keep, mark_keep)
     -- The mark comes first, because the last entry must be a request.
     record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
   else
     record = record .. pack('>I3I3I2', time, label, count)
   end
-  call('SET', key, record, 'EX', seconds_text(longest))
+  call('SET', key, record, 'EX', seconds_text(record_keep))
   written[key] = record
   -- Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
   local accepted = marks > 0 and marks or verifications > 1 and verifications * ACCEPTED_MINUTES or verifications

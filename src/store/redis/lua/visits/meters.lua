@@ -1,16 +1,16 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
 -- They have numbers, in the order of the call's keys. 1 and 2 are the times of the shard's first proof, and of the first under the
--- present names of networks, rewritten once a day so that they do not expire:         | renewed, Unix ms 8 | 0 4 | born 8 |
+-- present names of networks, rewritten once a day so that they do not expire:         | renewed, Unix ms 8 | zero 4 | born, Unix ms 8 |
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
 --   learned_share, learns_all_ms, returning_proofs, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
-local meters = {} -- from number 3 on, faded; only those that an operation has used
+local meters = {} -- by number, from 3 on: those that an operation of this batch has used, faded to now
 local has_proof = false -- whether this batch has added one, or taken one back
 
--- Milliseconds since the first proof.
+-- Milliseconds since a first proof, whose time has the number 1 or 2; 0 before it.
 local function age_of(number)
   local record = meter_count > 0 and values[EPOCH_KEYS + number] -- without meters, an operation's keys stand there
   if not record then return 0 end
@@ -20,6 +20,7 @@ end
 
 local age, names_age = age_of(1), age_of(2)
 
+-- Returns a meter as it is now; one that is not there starts at zero.
 local function meter_of(number, recent_ms)
   local meter = meters[number]
   if meter then return meter end
@@ -47,8 +48,8 @@ local function add(number, proofs, recent_ms, free, meter_age)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
 
--- Adds an accepted proof, or -1 to take it back. `accepted` are earlier proofs of the address. `fields` has from `start` on, of the
--- site and of each network: | free proofs a minute 3 each | numbers of their meters 2 each |
+-- Adds an accepted proof (`proofs` 1), or takes it back (-1). `accepted` are earlier proofs of the address. The operation `fields` has
+-- from byte `start` on, of the site and of each network: | free proofs a minute 3 each | numbers of their meters 2 each |
 local function add_proof(fields, start, accepted, proofs)
   local count = (#fields - start + 1) / 5
   if count > 0 then has_proof = true end
