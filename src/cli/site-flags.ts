@@ -1,11 +1,11 @@
 /**
- * Flags of `site create` and `site update`, made from the table of site fields. A row of that table may have:
+ * Flags of `site create` and `site update`, made from the table of site fields (domain/site-fields.ts). A row of that table may name:
  *
- *   flag                              --base 20
- *   flag and falseFlag                --require-origin, --no-require-origin: a boolean
- *   the same flag as other rows       --weight webdriver=1; the booleans --fail-open verify, --fail-closed challenge: the value names
- *                                     the field, by the last part of its path
- *   unsetFlag                         --no-weights: back to the default, for each row that has it
+ *   flag         sets the field: --base 20. A boolean becomes true: --require-origin
+ *   falseFlag    makes a boolean false: --no-require-origin
+ *   unsetFlag    sets each field that names it to its default: --no-weights
+ *
+ * If several rows name one flag, its value begins with the last part of the field's path: --weight webdriver=1, --fail-open verify.
  */
 
 import {
@@ -25,10 +25,10 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-/** Rows that share a flag make the same entry: they differ only in path and default. */
-export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
+/** Rows that share a flag make equal entries: they differ only in path and default, and `flagsOfField` looks at all of them. */
+export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(flagsOfField))
 
-/** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
+/** Flags that only `site update` has. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ unsetFlag }) => unsetFlag ?? [])
     .filter(name => !(name in SITE_FLAGS))
@@ -44,7 +44,7 @@ function namedPart({ flag, path }: SiteField): string | undefined {
   return flag !== undefined && fieldsOf(flag).length > 1 ? path.at(-1) : undefined
 }
 
-function settingFlags(field: SiteField): Record<string, Flag> {
+function flagsOfField(field: SiteField): Record<string, Flag> {
   const { about, plan, flag, falseFlag, unsetFlag } = field
   if (flag === undefined) return {}
   const fields = fieldsOf(flag)
