@@ -29,6 +29,8 @@ export interface Findings {
 const DEADLINE_MS = 2000
 /** Each trial has a random address, so 32 of them reach most shards of a Cluster. */
 const TRIALS = 32
+/** The calls to the store that a trial makes, one after the other. */
+const CALLS_OF_TRIAL = 5
 /** A trial makes fewer requests than this a minute, so its limits refuse none. */
 const AMPLE_LIMIT = 30
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
@@ -142,9 +144,6 @@ async function tryRequests(store: RequestStore, findings: Findings): Promise<voi
   ])
 }
 
-/** The calls to the store that a trial makes, one after the other. */
-const CALLS_OF_TRIAL = 5
-
 async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const addressKey = random.toString('base64url')
@@ -157,14 +156,15 @@ async function tryOne(store: RequestStore): Promise<void> {
   const visit = { addressKey, siteTag: 0, addressLimit: AMPLE_LIMIT, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(visit, done))
   expect(challenge.status, 'admitted', 'a challenge')
+  // The epoch of a nonce is that of the memory with its address, the epoch of a token that of the memory with its site (store.ts).
   const storeEpoch = store.epochOf(addressKey)!
   const solution = { ...visit, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
-  const solve = () =>
+  const spendNonce = () =>
     new Promise<string>(done =>
       store.admitSolution(solution, answer => done('nonce' in answer ? answer.nonce : answer.status)),
     )
-  expect(await solve(), 'spent', 'a nonce')
-  expect(await solve(), 'used', 'a nonce that was used')
+  expect(await spendNonce(), 'spent', 'a nonce')
+  expect(await spendNonce(), 'used', 'a nonce that was used')
   const redeem = { nonce, storeEpoch: store.epochOf(siteKey)!, expiresAtMs, claim: '' }
   const request = {
     callerKey: addressKey,

@@ -168,6 +168,7 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
 
 type GivenFlag = ReturnType<typeof parseWords>['values'][string]
 
+/** Returns what the command line, or else the variable, gives the flag: an empty list for a switch, undefined for nothing. */
 function flagTexts(
   name: string,
   { value, isRequired }: Flag,

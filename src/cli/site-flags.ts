@@ -79,7 +79,7 @@ function valueWithName(fields: readonly SiteField[]): FlagValue {
   const accepts = (given: string) =>
     text === undefined
       ? parts.includes(given)
-      : parts.some(part => text.accepts(valueOfPart(part, given) ?? ''))
+      : parts.some(part => text.accepts(valueOfPart(part, given) ?? '')) // no form accepts ''
   const expects = text === undefined ? one : `${one}, then = and ${text.expects}`
   return { placeholder: text?.placeholder ?? 'NAME', repeats: true, expects, accepts }
 }
@@ -108,6 +108,7 @@ function givenValue(field: SiteField, input: Input): unknown {
   const { form, path, flag, falseFlag } = field
   const texts = textsFor(field, flag, input)
   if (falseFlag === undefined) {
+    // The field is no boolean.
     if (texts === undefined) return undefined
     if (texts.length > 1 && !form.text!.repeats)
       throw new UsageError(`--${flag}: expected ${path.at(-1)} once`)
@@ -129,7 +130,7 @@ function textsFor(field: SiteField, flag: string | undefined, input: Input): rea
   return texts.length === 0 ? undefined : texts
 }
 
-/** @throws UsageError if the fields contradict each other */
+/** Returns the settings with the given values. @throws UsageError if they contradict each other */
 export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
   // If the base is the default of the puzzle, a change of the puzzle changes it too.
   const { puzzle, difficulty } = completed(before)

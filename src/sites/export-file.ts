@@ -82,9 +82,8 @@ export interface FileDiff {
 export type MissingSites = 'stay' | 'disable' | 'delete'
 
 /**
- * An entry describes the site of its key, else the only one of its name, else a new one.
- *
- * @param isDry the changes are only printed: new sites have their name in place of a key, because the real run draws another key
+ * An entry describes the site of its key, else the only one of its name, else a new one. If `isDry`, the changes are only printed:
+ * new sites have their name in place of a key, because the real run draws another key.
  */
 export function diffWithFile(
   entries: readonly SiteEntry[],
@@ -106,9 +105,10 @@ export function diffWithFile(
       continue
     }
     const [before] = found
+    const isNew = before === undefined
     const identity = before ?? { siteKey: siteKey ?? (isDry ? settings.name : drawSiteKey()), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const changedAt = before === undefined ? updatedAt : nextUpdatedAt(before, now)
+    const changedAt = isNew ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
@@ -118,7 +118,6 @@ export function diffWithFile(
     for (const { field } of changes)
       if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
-    const isNew = before === undefined
     const isNewSiteKey = isNew && siteKey === undefined
     described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes })
   }
