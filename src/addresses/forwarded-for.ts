@@ -14,10 +14,7 @@ const HOPS_MAX = 32
 /** The longest entry is `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%INTERFACE]:65535"`, with 15 characters for the interface. */
 const HOP_CHARACTERS_MAX = 71
 
-/**
- * @param forwardedFor all values of a trusted peer's request, joined with ','
- * @returns undefined if the peer is the client
- */
+/** @param forwardedFor all values of a trusted peer's request, joined with ','. @returns undefined if the peer is the client */
 export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Address | undefined {
   if (forwardedFor === '') return undefined
   let client: Address | undefined

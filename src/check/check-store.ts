@@ -19,7 +19,9 @@ export interface Findings {
   readonly facts: [name: string, value: string][]
   /** The service would not start or work. */
   readonly problems: string[]
+  /** These are mistakes that visitors or the operator may suffer from. */
   readonly warnings: string[]
+  /** These matter only to some services, and the operator decides whether to act. */
   readonly notes: string[]
 }
 
@@ -27,6 +29,10 @@ export interface Findings {
 const DEADLINE_MS = 2000
 /** Each trial has a random address, so 32 of them reach most shards of a Cluster. */
 const TRIALS = 32
+/** The calls to the store that a trial makes, one after the other. */
+const CALLS_OF_TRIAL = 5
+/** A trial makes fewer requests than this a minute, so its limits refuse none. */
+const AMPLE_LIMIT = 30
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
 const VALID_MS = 1000
 
@@ -65,7 +71,7 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
 async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[] | undefined> {
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
-  prepareDataDir(nearestExisting(dataDir), { makes: false })
+  prepareDataDir(nearestExisting(dataDir), { makes: false }) // only checks it
   socketPath(dataDir) // refuses a path that is too long
   if (!existsSync(dataDir)) {
     findings.facts.push([
@@ -88,7 +94,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
-  if (!isSecretToBeMade(config)) resolveSecrets(config) // which only reads it
+  if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
   refuseLostSites(config)
   if (!existsSync(join(dataDir, SITES_JSONL))) {
     findings.facts.push([
@@ -138,34 +144,32 @@ async function tryRequests(store: RequestStore, findings: Findings): Promise<voi
   ])
 }
 
-/** The calls to the store that a trial makes, one after the other. */
-const CALLS_OF_TRIAL = 5
-
 async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + VALID_MS
-  const siteKey = `check ${nonce}` // of no site, so its tag and limit are 0
-  // The proof is not counted (`counts`), so the times of the first proofs (`AddressTags.firstProofNames`) are only read.
+  const siteKey = `check ${nonce}` // This is no site's key, so the site's tag and limit are 0.
+  // With `counts` false no meter counts the proof. The store then only reads these times (`AddressTags.firstProofNames`).
   const firstProofs = ['e:born', 'e:born:check'] as const
   const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [], counts: false }
-  const visit = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
+  const visit = { addressKey, siteTag: 0, addressLimit: AMPLE_LIMIT, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(visit, done))
   expect(challenge.status, 'admitted', 'a challenge')
+  // The epoch of a nonce is that of the memory with its address, the epoch of a token that of the memory with its site (store.ts).
   const storeEpoch = store.epochOf(addressKey)!
   const solution = { ...visit, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
-  const solve = () =>
+  const spendNonce = () =>
     new Promise<string>(done =>
       store.admitSolution(solution, answer => done('nonce' in answer ? answer.nonce : answer.status)),
     )
-  expect(await solve(), 'spent', 'a nonce')
-  expect(await solve(), 'used', 'a nonce that was used')
+  expect(await spendNonce(), 'spent', 'a nonce')
+  expect(await spendNonce(), 'used', 'a nonce that was used')
   const redeem = { nonce, storeEpoch: store.epochOf(siteKey)!, expiresAtMs, claim: '' }
   const request = {
     callerKey: addressKey,
-    callerLimit: 100,
-    apiKey: { id: nonce.slice(0, 8), limit: 100, siteKey },
+    callerLimit: AMPLE_LIMIT,
+    apiKey: { id: nonce.slice(0, 8), limit: AMPLE_LIMIT, siteKey },
     redeem,
   }
   const redeemToken = () =>

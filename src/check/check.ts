@@ -34,15 +34,15 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  const found = await checkStore(config, findings) // undefined if it cannot be used
-  const sites = found ?? []
+  const storedSites = await checkStore(config, findings) // undefined if nobody can tell yet
+  const sites = storedSites ?? []
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
-  describeRules(config, findings, found)
+  describeRules(config, findings, storedSites)
   describeWatching(config, findings)
   const sitesLost = await checkPorts(config, sites, findings)
-  if (found?.length === 0 && sitesLost === 0)
+  if (storedSites?.length === 0 && sitesLost === 0)
     findings.warnings.push(
       `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
     )
@@ -87,7 +87,7 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
     return
   }
   const from = env.POWGATE_SECRETS ? 'the environment' : 'a file'
-  // Key ids of two secrets may be equal.
+  // Two secrets may have the same key id, so the fingerprint is told too.
   const { kid, fingerprint } = new Keyring(secrets).signing
   const first = `key id ${kid}, SHA-256 ${fingerprint}...`
   facts.push(['secrets', `${secrets.length} from ${from}; the first signs: ${first}`])
@@ -107,8 +107,8 @@ function describeRules(config: Config, { facts, notes }: Findings, sites?: reado
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
-  const lackOwnLimits = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
-  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && lackOwnLimits)
+  const isLimitInUse = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && isLimitInUse)
     notes.push(
       `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
@@ -135,6 +135,7 @@ function checkKernel({ proxyProtocol }: Config, { warnings, notes }: Findings): 
     )
 }
 
+/** Tells about both ports, and what the running service warns of. @returns how many sites and API keys its store has lost */
 async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings): Promise<number> {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await checkPort(config, '', findings, () => isThisService(config, sites))
@@ -145,7 +146,7 @@ async function checkPorts(config: Config, sites: readonly SiteRecord[], findings
   return isOurs ? passOnWarnings({ host, port }, findings) : 0
 }
 
-/** Adds what the running service warns of: lost sites, and its backends' mistakes. @returns how many sites and API keys are lost */
+/** Adds the running service's warnings: of lost sites, and of its backends' mistakes. @returns how many sites and API keys are lost */
 async function passOnWarnings(admin: ListenAddress, { warnings }: Findings): Promise<number> {
   const data = await ask(admin, '/dashboard/data.json')
   const { sitesLost = 0, backends = [] } = (data?.service ?? {}) as {
@@ -160,15 +161,10 @@ async function passOnWarnings(admin: ListenAddress, { warnings }: Findings): Pro
   return sitesLost
 }
 
-/**
- * Notes if this service runs already and has the port; it is a problem if another program has it.
- *
- * @param prefix of the variables that set the address
- * @returns whether this service has the port
- */
+/** Notes that this service runs already and has the port; it is a problem if another program has it. @returns whether it is this service */
 async function checkPort(
   address: ListenAddress,
-  prefix: '' | 'POWGATE_ADMIN_',
+  variablePrefix: '' | 'POWGATE_ADMIN_',
   findings: Findings,
   isOurs: (address: ListenAddress) => Promise<boolean>,
 ): Promise<boolean> {
@@ -179,7 +175,7 @@ async function checkPort(
   if (error === undefined) return false
   const isRunning = error.code === 'EADDRINUSE' && (await isOurs(address))
   if (isRunning) findings.notes.push(`port ${address.port} is in use by this service, which runs already`)
-  else findings.problems.push(listenError(address, error, prefix).message)
+  else findings.problems.push(listenError(address, error, variablePrefix).message)
   return isRunning
 }
 
@@ -195,10 +191,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 
 const ANSWER_MS = 3000
 
-/**
- * @param proxies peers that send a PROXY protocol header
- * @returns undefined unless the answer is JSON
- */
+/** @param proxies must send a PROXY protocol header, also this machine if it is one. @returns the answer's JSON, if it has one */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {
   try {
     const socket = connect(port, host)

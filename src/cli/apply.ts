@@ -1,4 +1,7 @@
-/** `powgate apply`, which writes all changes in one atomic step. */
+/**
+ * `powgate apply`, which writes all changes in one atomic step. A plan's `keysAdded` are API keys of the file, which has only their
+ * hashes; its `keysMade` are new ones, whose secrets nothing but this command's output shows.
+ */
 
 import { createReadStream } from 'node:fs'
 import { configFlag } from '../config/config.ts'
@@ -11,7 +14,7 @@ import { PROGRAM } from '../version.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { type CommandEntry, fileValue, type Input } from './command.ts'
-import { onLostOutput, printChanges, printJson, printLine, requireOutput } from './output.ts'
+import { printChanges, printJson, printLine, requireOutput, sayIfOutputIsLost } from './output.ts'
 import { nameOfStore, withStore } from './site-store.ts'
 
 export const APPLY_COMMAND: CommandEntry = {
@@ -49,14 +52,14 @@ async function runApply(input: Input): Promise<void> {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new OperatorError(problemText(plan.problems))
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
-    const { living: hosts } = await store.livingHosts() // first, since a failure after the change would deny it
+    const { living: hosts } = await store.livingHosts() // read first: failing after the change, the command would seem to have changed nothing
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
     return { plan, hosts }
   })
   if (!isDry && plan.records.length > 0) {
     const ids = plan.keysMade.map(({ record }) => record.id).join(', ')
     const advice = ids && `: revoke the API keys that it made, because nobody knows them (${ids})`
-    onLostOutput(`apply has changed ${storeName}, but its output is lost${advice}.`)
+    sayIfOutputIsLost(`apply has changed ${storeName}, but its output is lost${advice}.`)
   }
   if (input.has('json')) printJson({ ...planJson(plan, hosts, isDry), store: storeName })
   else printPlan(plan, hosts, isDry, storeName)

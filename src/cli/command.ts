@@ -11,6 +11,7 @@ export interface FlagValue extends ValueRule {
   readonly placeholder: string
   /** The flag may be given several times; without this, a second use is an error. */
   readonly repeats?: true
+  /** The environment variable that is read if the flag is not given. */
   readonly variable?: string
 }
 
@@ -24,6 +25,7 @@ export interface Flag {
   readonly value?: FlagValue | undefined
   readonly short?: string
   readonly isRequired?: true
+  /** The flag that may not be given together with this one. */
   readonly contradicts?: string | undefined
 }
 
@@ -40,9 +42,13 @@ export interface Command {
   readonly name: string
   readonly about: string
   readonly positionals: readonly Positional[]
+  /** The names have no dashes. */
   readonly flags: Readonly<Record<string, Flag>>
+  /** The arguments and flags of a typical call. */
   readonly example: string
+  /** Makes the last part of the command's help. */
   readonly details?: () => Promise<string>
+  /** Returns the exit code, or nothing for 0. */
   readonly run: (input: Input) => Promise<number> | Promise<void>
 }
 
@@ -91,15 +97,16 @@ function usageOf({ name, positionals, flags }: Command): string {
   return [name, ...words, ...required, ...(hasMore ? ['[flags]'] : [])].join(' ')
 }
 
+/** Reads what follows a command's name, and the variables of the flags that are not given. @throws UsageError */
 export function readInput(
   command: Command,
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Input {
-  const { values: given, positionals } = parseWords(command, args)
+  const { values: given, positionals: words } = parseWords(command, args)
   const values = new Map<string, readonly string[]>()
   command.positionals.forEach((positional, index) => {
-    const texts = positional.repeats ? positionals.slice(index) : positionals.slice(index, index + 1)
+    const texts = positional.repeats ? words.slice(index) : words.slice(index, index + 1)
     if (texts.length > 0) {
       const valid = texts.map(text => validText(positional.name, positional, text))
       values.set(positional.name, valid)
@@ -107,7 +114,7 @@ export function readInput(
       throw new UsageError(`${positional.name}: missing; expected ${positional.expects}`)
   })
   const takesAny = command.positionals.at(-1)?.repeats === true
-  const extra = takesAny ? undefined : positionals[command.positionals.length]
+  const extra = takesAny ? undefined : words[command.positionals.length]
   if (extra !== undefined)
     throw new UsageError(
       `unexpected argument ${JSON.stringify(extra)}; usage: ${command.program ?? PROGRAM} ${usageOf(command)}`,
@@ -135,13 +142,13 @@ function parseWords(command: Command, args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
   } catch (error) {
-    throw usageErrorOr(error as NodeJS.ErrnoException, command)
+    throw asUsageError(error as NodeJS.ErrnoException, command)
   }
 }
 
-/** Returns an error of parseArgs as one that says what was expected, or another error as it is. */
-function usageErrorOr(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // Node.js writes a flag with a short form as '-f, --file <value>'.
+/** Returns an error of parseArgs as a UsageError that says what was expected; any other error as it is. */
+function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
+  // Node.js names a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {
@@ -161,6 +168,7 @@ function usageErrorOr(error: NodeJS.ErrnoException, { name, flags }: Command): E
 
 type GivenFlag = ReturnType<typeof parseWords>['values'][string]
 
+/** Returns what the command line, or else the variable, gives the flag: an empty list for a switch, undefined for nothing. */
 function flagTexts(
   name: string,
   { value, isRequired }: Flag,

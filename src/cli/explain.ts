@@ -56,20 +56,20 @@ async function runExplain(input: Input): Promise<void> {
   else printStory(findings, query)
 }
 
-const NOT_READ = 'are no JSON lines of powgate with a time'
+const WHY_SKIPPED = 'are no JSON lines of powgate with a time'
 
 function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0
       ? ''
-      : ` (${skipped} lines mention it but ${NOT_READ}: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
+      : ` (${skipped} lines mention it but ${WHY_SKIPPED}: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
   return (
     `the log does not mention ${network === undefined ? 'this visitor' : `${text} or its network ${network}`}${unread}: with LOG_LEVEL info or lower it holds ` +
-    `failures and refusals up to a bound per minute and worker, and successes of the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
+    `failures and refusals up to a bound per minute and worker, and successes of the share POWGATE_LOG_SUCCESSES of visitors. ${extentText(read)}`
   )
 }
 
-function readText({ fromMs, toMs, hosts }: SearchResult['read']): string {
+function extentText({ fromMs, toMs, hosts }: SearchResult['read']): string {
   if (fromMs === undefined) return 'Nothing of powgate was read'
   const where = hosts.size === 0 ? 'hosts that it does not name' : [...hosts].join(', ')
   return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
@@ -84,6 +84,7 @@ function printStory(findings: SearchResult, { text, network }: Query): void {
   const { records, skipped, isCut, isOfNetwork, read } = findings
   if (isOfNetwork)
     printLine(`The log names networks: what follows is of ${network}, so perhaps of others than ${text}.`, '')
+  // A visit's lines share a nonce. A request that was refused without one is shown under its site.
   const groupOf = ({ nonce, site }: SearchResult['records'][number]) => nonce ?? site
   for (const group of new Set(records.map(groupOf))) {
     const own = records.filter(record => groupOf(record) === group)
@@ -96,6 +97,6 @@ function printStory(findings: SearchResult, { text, network }: Query): void {
       printLine(`${time}  ${title}`, ...lines.map(line => `    ${line}`), '')
   }
   if (isCut) printLine(`More lines match; only the last ${VISITS_SHOWN} visits are shown.`)
-  if (skipped > 0) printLine(`${skipped} lines mention it but ${NOT_READ}.`)
-  printLine(readText(read))
+  if (skipped > 0) printLine(`${skipped} lines mention it but ${WHY_SKIPPED}.`)
+  printLine(extentText(read))
 }

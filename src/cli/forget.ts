@@ -9,7 +9,7 @@ import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
 import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
-import { onLostOutput, printJson, printLine } from './output.ts'
+import { printJson, printLine, sayIfOutputIsLost } from './output.ts'
 import { commandSettings, hasSecret, withStore } from './site-store.ts'
 
 const ADDRESS: Positional = {
@@ -35,13 +35,16 @@ async function runForget(input: Input): Promise<void> {
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(config))
-  const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
+  // A record's key was made with the secret that signed at that time, which may be any of them.
+  const addressKeys = [signing, ...others].map(key =>
+    new AddressTags(key).keyOf(address, config.ipv6PrefixBits),
+  )
   const { removed, lists } = await withStore(async store => ({
-    removed: await store.forget(keys), // an address's key begins with that of its network, whose rates go too
+    removed: await store.forget(addressKeys), // each key begins with that of the owner's network, whose rates go too
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))
   const [text, network] = [formatAddress(address), formatNetwork(address)]
-  onLostOutput(`Removed ${removed} records of ${text}.`)
+  sayIfOutputIsLost(`Removed ${removed} records of ${text}.`)
   if (input.has('json')) return printJson({ address: text, network, removed, lists })
   printLine(`Removed ${removed} records of ${text}, with the rates of its network ${network}.`)
   printLine('', 'What else may hold it:')

@@ -15,7 +15,7 @@ import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { UsageError } from '../words/errors.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
-import { dateText, onLostOutput, printJson, printLine, printPairs, requireOutput } from './output.ts'
+import { dateText, printJson, printLine, printPairs, requireOutput, sayIfOutputIsLost } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { nameOfStore, withStore } from './site-store.ts'
 import { type ApiKeyView, apiKeyView, findKeys, printKeys } from './views.ts'
@@ -96,7 +96,7 @@ async function runCreate(input: Input): Promise<void> {
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name, expiresAt } = apiKeyView(record, undefined)
-  onLostOutput(
+  sayIfOutputIsLost(
     `The API key ${id} was created in ${storeName}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
   )
   if (input.has('json'))
@@ -148,10 +148,10 @@ async function runChange(
   const storeName = nameOfStore()
   const key = await withStore(async store => {
     const id = input.required(KEY_ID.name)
-    const uses = await store.readUses([id]) // first, since a failure after the change would deny it
+    const uses = await store.readUses([id]) // read first: failing after the change, the command would seem to have changed nothing
     return apiKeyView(await change(store, id, author), uses.get(id))
   })
-  onLostOutput(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  sayIfOutputIsLost(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
   if (input.has('json')) printJson({ ...key, store: storeName })
   else printLine(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
 }

@@ -25,8 +25,8 @@ export function printLine(...lines: readonly string[]): void {
 
 let textIfLost: string | undefined
 
-/** If the output that follows cannot be written, `lostOutputText` has this text too: it says what the command has done. */
-export function onLostOutput(text: string): void {
+/** @param text says what the command has done: `lostOutputText` ends with it if the output that follows cannot be written */
+export function sayIfOutputIsLost(text: string): void {
   textIfLost = text
 }
 

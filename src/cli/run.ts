@@ -19,7 +19,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** The help lists them in this order. A call loads only its own command: loading all takes as long as starting Node.js. */
+/** The first words of commands, in the order of the help. A call loads only its own: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -35,6 +35,7 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],
 }
 
+/** Loads the commands that begin with these words. */
 export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
   const lists = await Promise.all(words.map(word => LOAD[word]!()))
   return lists.flat().map(command => {

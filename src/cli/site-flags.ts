@@ -1,11 +1,11 @@
 /**
- * Flags of `site create` and `site update`, made from the table of site fields. A row of that table may have:
+ * Flags of `site create` and `site update`, made from the table of site fields (domain/site-fields.ts). A row of that table may name:
  *
- *   flag                              --base 20
- *   flag and falseFlag                --require-origin, --no-require-origin: a boolean
- *   the same flag as other rows       --weight webdriver=1; the booleans --fail-open verify, --fail-closed challenge: the value names
- *                                     the field, by the last part of its path
- *   unsetFlag                         --no-weights: back to the default, for each row that has it
+ *   flag         sets the field: --base 20. A boolean becomes true: --require-origin
+ *   falseFlag    makes a boolean false: --no-require-origin
+ *   unsetFlag    sets each field that names it to its default: --no-weights
+ *
+ * If several rows name one flag, its value begins with the last part of the field's path: --weight webdriver=1, --fail-open verify.
  */
 
 import {
@@ -25,10 +25,10 @@ import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-/** Rows that share a flag make the same entry: they differ only in path and default. */
-export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(settingFlags))
+/** Rows that share a flag make equal entries: they differ only in path and default, and `flagsOfField` looks at all of them. */
+export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.assign({}, ...FIELDS.map(flagsOfField))
 
-/** Only `site update` has these. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
+/** Flags that only `site update` has. `--base`, which also clears `--solve-ms`, is in SITE_FLAGS. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ unsetFlag }) => unsetFlag ?? [])
     .filter(name => !(name in SITE_FLAGS))
@@ -44,7 +44,7 @@ function namedPart({ flag, path }: SiteField): string | undefined {
   return flag !== undefined && fieldsOf(flag).length > 1 ? path.at(-1) : undefined
 }
 
-function settingFlags(field: SiteField): Record<string, Flag> {
+function flagsOfField(field: SiteField): Record<string, Flag> {
   const { about, plan, flag, falseFlag, unsetFlag } = field
   if (flag === undefined) return {}
   const fields = fieldsOf(flag)
@@ -79,7 +79,7 @@ function valueWithName(fields: readonly SiteField[]): FlagValue {
   const accepts = (given: string) =>
     text === undefined
       ? parts.includes(given)
-      : parts.some(part => text.accepts(valueOfPart(part, given) ?? ''))
+      : parts.some(part => text.accepts(valueOfPart(part, given) ?? '')) // no form accepts ''
   const expects = text === undefined ? one : `${one}, then = and ${text.expects}`
   return { placeholder: text?.placeholder ?? 'NAME', repeats: true, expects, accepts }
 }
@@ -108,6 +108,7 @@ function givenValue(field: SiteField, input: Input): unknown {
   const { form, path, flag, falseFlag } = field
   const texts = textsFor(field, flag, input)
   if (falseFlag === undefined) {
+    // The field is no boolean.
     if (texts === undefined) return undefined
     if (texts.length > 1 && !form.text!.repeats)
       throw new UsageError(`--${flag}: expected ${path.at(-1)} once`)
@@ -129,7 +130,7 @@ function textsFor(field: SiteField, flag: string | undefined, input: Input): rea
   return texts.length === 0 ? undefined : texts
 }
 
-/** @throws UsageError if the fields contradict each other */
+/** Returns the settings with the given values. @throws UsageError if they contradict each other */
 export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
   // If the base is the default of the puzzle, a change of the puzzle changes it too.
   const { puzzle, difficulty } = completed(before)

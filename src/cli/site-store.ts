@@ -1,3 +1,5 @@
+/** The settings of commands, the store that these name, and the records that the running service remembers. */
+
 import { resolve } from 'node:path'
 import { type Config, gatherSettings, localUrl, parseConfig } from '../config/config.ts'
 import { describeTarget } from '../config/redis.ts'
@@ -12,10 +14,8 @@ import { systemErrorText } from '../words/system-error.ts'
 const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Returns what an action on the store of the settings returns. The code of the stores is loaded here, because help and mistaken
- * calls need none.
- *
- * @throws OperatorError: an error of another kind counts as the store's
+ * Opens the store that the settings name, and returns what the action returns. The code of the stores is loaded here, because help
+ * and mistaken calls need none. @throws OperatorError: an error of another kind counts as the store's
  */
 export async function withStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
   const config = commandSettings()
@@ -53,7 +53,10 @@ export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKe
 
 const ANSWER_MS_MAX = 10_000
 
-/** Returns what was not deleted: sites but those of /demo, and API keys. @throws OperatorError if no service answers at the admin port */
+/**
+ * Asks the running service for the records in its memory, which may have outlived those in the store. Deleted ones and the demo
+ * page's sites are left out. @throws OperatorError if no service answers at the admin port
+ */
 export async function recordsOfService(): Promise<CachedRecords> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
   const { adminHost, adminPort } = commandSettings()

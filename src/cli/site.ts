@@ -20,7 +20,7 @@ import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { onLostOutput, printJson, printLine, printPairs, printTable, requireOutput } from './output.ts'
+import { printJson, printLine, printPairs, printTable, requireOutput, sayIfOutputIsLost } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { commandSettings, isNotDemo, nameOfStore, recordsOfService, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteLines } from './views.ts'
@@ -133,7 +133,7 @@ async function runCreate(input: Input): Promise<void> {
   const { site, apiKey, warnings } = await withStore(async store =>
     withWarnings(store, () => createSite(store, wanted, author)),
   )
-  onLostOutput(
+  sayIfOutputIsLost(
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
@@ -177,7 +177,7 @@ async function runDelete(input: Input): Promise<void> {
     await commit(store, changes, author)
     return { site, apiKeys }
   })
-  onLostOutput(`The site ${site.name} (${site.siteKey}) is deleted in ${storeName}.`)
+  sayIfOutputIsLost(`The site ${site.name} (${site.siteKey}) is deleted in ${storeName}.`)
   if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: storeName })
   else
     printLine(
@@ -218,7 +218,7 @@ async function runShow(input: Input): Promise<void> {
   printKeys(keys)
 }
 
-/** Proofs a second of returning addresses: what was learned, if it is above the site's own setting. */
+/** Returns how many proofs a second of returning addresses are usual: what was learned, or the site's setting if that is more. */
 async function usualRateOf(
   store: SiteStore,
   { siteKey, usualRate = 0 }: SiteRecord,
@@ -276,14 +276,14 @@ async function runChange(
   const { site, warnings } = await withStore(async store =>
     withWarnings(store, async () => ({ site: await change(store, siteKey, author) })),
   )
-  onLostOutput(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
+  sayIfOutputIsLost(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
   printLine(`${outcome(site)} in ${storeName}.`, '')
   printPairs(siteLines(site))
   printWarnings(warnings)
 }
 
-/** Adds the warnings, which depend on the living hosts. These are read first: a failure after the change would deny it. */
+/** Adds warnings by the living hosts, read first: failing after the change, the command would seem to have changed nothing. */
 async function withWarnings<Done extends { readonly site: SiteRecord }>(
   store: SiteStore,
   change: () => Promise<Done>,

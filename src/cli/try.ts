@@ -150,20 +150,21 @@ async function runTry(input: Input): Promise<void> {
   if (isJson) printJson({ url, challenge, solved, verification, redemption }) // before an error, so that its cause is seen
   if (vendor !== undefined) {
     const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+    // A value of undefined means that the answer must lack the field.
     const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...pageFields }
     compare(redemption.answer, documented, isJson)
   } else if (redemption.answer.success !== true)
     throw new OperatorError('POST /verify-token did not redeem the token')
 }
 
-/** Returns the keys of the flags. Without an API key, these are the first start's, which only its own service gets: one is secret. */
+/** Returns the keys of the flags; without --api-key, those of the first start, but only for this machine's service: one is secret. */
 function keysOf(input: Input): FirstKeys {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
   const config = commandSettings()
   const first = readFirstKeys(config.dataDir)
-  const isOfFirst = apiKey === undefined && (siteKey === undefined || siteKey === first?.siteKey)
-  if (first !== undefined && isOfFirst && isOwnService(input.text('url'), serviceUrl(config))) return first
+  const mayBeFirst = apiKey === undefined && (siteKey === undefined || siteKey === first?.siteKey)
+  if (first !== undefined && mayBeFirst && isOwnService(input.text('url'), serviceUrl(config))) return first
   throw new UsageError(
     `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(config.dataDir)}, for this machine's service alone`,
   )
@@ -184,11 +185,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new OperatorError(`GET ${script} answered ${status}`)
 }
 
-/**
- * Prints each field beside what the vendor documents. A field that the vendor does not document may have any value.
- *
- * @throws OperatorError if one differs
- */
+/** Prints each field beside its documented value; an undocumented field may have any. @throws OperatorError if one differs */
 function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   const json = (value: unknown) => JSON.stringify(value) ?? '-'
   const rows = Object.keys({ ...documented, ...answer }).map(
@@ -210,10 +207,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-/**
- * @param body sent as JSON, unless it is a form
- * @throws OperatorError with one line
- */
+/** @param body sent as JSON, unless it is a form. @throws OperatorError if no JSON object comes with status 200 */
 async function callService<Answer>(
   url: string,
   call: Call,

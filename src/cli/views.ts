@@ -15,9 +15,10 @@ import { dateText, type Pair, printLine, printTable, valueText } from './output.
 /** An API key as commands show it, without its hash. */
 export type ApiKeyView = ReturnType<typeof apiKeyView>
 
+/** A key that expires within two weeks is told to expire soon. */
 const SOON_MS = 14 * 86_400_000
 
-/** Keys of one site or of all, oldest first. */
+/** Returns the API keys of one site, or of all, oldest first. */
 export async function findKeys(store: SiteStore, siteKey?: string): Promise<ApiKeyView[]> {
   const all = await store.listApiKeys()
   const records = all.filter(key => siteKey === undefined || key.siteKey === siteKey)
@@ -65,14 +66,14 @@ export function printKeys(keys: readonly ApiKeyView[]): void {
 export function siteLines(site: SiteRecord): Pair[] {
   const bits = raisedBits(site, Date.now())
   const raise: Pair[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
-  const later = Array.from(unknownFields(site), ([name, value]): Pair => {
+  const ofLaterVersion = Array.from(unknownFields(site), ([name, value]): Pair => {
     return [name, `${valueText(value)} (of a later version: kept, not used)`]
   })
   return [
     ['site key', site.siteKey],
     ...raise,
     ...FIELDS.flatMap(field => settingLine(field, completed(site))),
-    ...later,
+    ...ofLaterVersion,
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]

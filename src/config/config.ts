@@ -59,13 +59,14 @@ export function gatherSettings(env: ProcessEnvironment): { values: SettingValues
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
   const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
   const values: Record<string, string> = {}
+  // The environment comes second, so it replaces what the settings file gave.
   for (const source of [fromFile, env]) {
     for (const [name, { isSecret }] of Object.entries<Setting>(SETTINGS)) {
       const pathName = name + FILE_SUFFIX
       const value = source[name]?.trim()
       const path = isSecret ? source[pathName]?.trim() : undefined
       if (value && path) problems.push(`${pathName}: ${name} is set too; expected one of the two`)
-      if (value || path) delete values[pathName] // A path is here only if the settings file gave it, whose value is replaced now.
+      if (value || path) delete values[pathName] // which the settings file may have set
       if (value) values[name] = value
       else if (path) readSecret(name, path, values, problems)
     }
@@ -128,10 +129,7 @@ export function loadConfig(env: ProcessEnvironment): Config {
   return parseConfig(values, problems)
 }
 
-/**
- * @param found problems of `gatherSettings`
- * @throws OperatorError with every problem
- */
+/** @param found problems of `gatherSettings`. @throws OperatorError with a line for each problem, those too */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
   const problems = [...found]
   // No nonce can carry an earlier time. A machine without a battery starts with one, until it has asked for the time.
@@ -166,10 +164,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   )
 }
 
-/**
- * @param redis undefined for the embedded store
- * @param secrets the first signs; empty if the secret is in the data directory
- */
+/** @param redis undefined for the embedded store. @param secrets the first signs; empty if the data directory has the secret */
 function configOf(
   text: TextOf,
   redis: RedisTarget | undefined,

@@ -1,4 +1,4 @@
-/** Tries whether a port is free, says in words why powgate cannot listen, and how the system closes listeners. */
+/** Tries whether a port is free, says why powgate cannot listen, and tells what happens to connections at a listener that closes. */
 
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -12,10 +12,7 @@ export type ListenAddress = Pick<Config, 'host' | 'port'>
 const PORT_ERRORS = /^(EADDRINUSE|EACCES)$/
 const HOST_ERRORS = /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/
 
-/**
- * @param error undefined from uWebSockets.js, which does not tell the cause
- * @param prefix of the variables that set the address
- */
+/** @param error undefined from uWebSockets.js, which does not tell the cause. @param prefix of the variables that set the address */
 export function listenError(
   { host, port }: ListenAddress,
   error?: NodeJS.ErrnoException,
@@ -30,8 +27,8 @@ export function listenError(
 }
 
 /**
- * Returns the port; a free one for 0. Rejects if it is taken, also by workers of another service, which set SO_REUSEPORT: this
- * listener does not.
+ * Returns the port, or a free one for port 0. Rejects if it is taken, even by workers, whose SO_REUSEPORT lets listeners share a
+ * port only if both set it: this one does not.
  */
 export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })

@@ -49,7 +49,7 @@ type VariableOf = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
 const SENTINEL_CREDENTIALS = ['POWGATE_SENTINEL_USER', 'POWGATE_SENTINEL_PASSWORD'] as const
-const ENCODING = 'in a user or password of REDIS_URL write , # / ? % as %2C %23 %2F %3F %25'
+const ENCODING_HINT = 'in a user or password of REDIS_URL write , # / ? % as %2C %23 %2F %3F %25'
 const TLS_SETTINGS = [
   'POWGATE_REDIS_TLS_CA',
   'POWGATE_REDIS_TLS_CERT',
@@ -57,10 +57,7 @@ const TLS_SETTINGS = [
   'POWGATE_REDIS_TLS_NAME',
 ] as const
 
-/**
- * @param problems gets a line each, without values that may be secret
- * @returns undefined if REDIS_URL is empty or malformed
- */
+/** @param problems gets a line each, without values that may be secret. @returns undefined if REDIS_URL is empty or malformed */
 export function checkedRedis(
   text: TextOf,
   variableOf: VariableOf,
@@ -74,7 +71,7 @@ export function checkedRedis(
   }
   const target = parseRedisUrl(url)
   if (target === undefined) {
-    const hint = url.includes('@') ? `; ${ENCODING}` : ''
+    const hint = url.includes('@') ? `; ${ENCODING_HINT}` : ''
     problems.push(`${variableOf('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
     return undefined
   }
@@ -92,10 +89,10 @@ export function checkedRedis(
 /** A user and a password may each be in their setting or in REDIS_URL. */
 function dataCredentials(target: RedisTarget, text: TextOf, variableOf: VariableOf, problems: string[]) {
   const [userSetting, passwordSetting] = DATA_CREDENTIALS
-  const credential = (setting: SettingName, inUrl: string | undefined, clash: string) => {
+  const credential = (setting: SettingName, inUrl: string | undefined, ifOther: string) => {
     const given = text(setting) || undefined
     if (given !== undefined && inUrl !== undefined && given !== inUrl)
-      problems.push(`${setting}: REDIS_URL ${clash}; expected one of the two`)
+      problems.push(`${setting}: REDIS_URL ${ifOther}; expected one of the two`)
     const isFromUrl = given === undefined && inUrl !== undefined
     return { value: given ?? inUrl, from: variableOf(isFromUrl ? 'REDIS_URL' : setting) }
   }
@@ -103,7 +100,7 @@ function dataCredentials(target: RedisTarget, text: TextOf, variableOf: Variable
   const password = credential(passwordSetting, target.password, 'has another password')
   if (user.value !== undefined && password.value === undefined)
     problems.push(
-      `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING}`,
+      `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING_HINT}`,
     )
   const sentinel = variableOf('POWGATE_SENTINEL_PASSWORD')
   const from = { user: user.from, password: password.from, sentinel }
@@ -216,6 +213,7 @@ function targetOf(
   urls: readonly URL[],
   hasTls: boolean,
 ): RedisTarget | undefined {
+  // The path stands after the last node. Others may only repeat it.
   const { pathname } = urls[urls.length - 1]!
   if (urls.some(url => url.pathname.length > 1 && url.pathname !== pathname)) return undefined
   const path = pathname.split('/').slice(1)

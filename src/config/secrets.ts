@@ -13,7 +13,7 @@ const SECRET_FILE = 'secret'
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
-/** Makes the data directory's secret if it is needed and missing. @throws OperatorError */
+/** Returns the configured secrets; if there are none, that of the data directory, which is made if missing. @throws OperatorError */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
@@ -52,7 +52,7 @@ function createOnce(path: string): void {
   }
 }
 
-/** The secrets of the settings, raw and parsed, which the log must redact. Workers add the data directory's. */
+/** Returns what the log must redact: secret settings as they were given, and what was parsed from them. Workers add the data directory's. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

@@ -6,7 +6,9 @@ import { LIMIT_MAX } from '../domain/limits.ts'
 
 export interface Setting {
   readonly accepts: (text: string) => boolean
+  /** The default; empty for none. */
   readonly fallback: string
+  /** Completes "expected ...". */
   readonly expects: string
   readonly about: string
   /** The value is never printed, and may stand in a file that `<NAME>_FILE` names. */

@@ -36,13 +36,10 @@ const STDIN_FD = 0
 /** A visit is a nonce, or a line without one. */
 export const VISITS_SHOWN = 10
 const RECORDS_MAX = 1000
-/** Longer lines are cut at their beginning: `copytruncate` may put as many NULs before a line as the log had bytes. */
+/** Longer lines are cut at their beginning: logrotate's `copytruncate` may put as many NULs before a line as the log had bytes. */
 const LINE_CHARACTERS_MAX = 65_536
 
-/**
- * @param paths files, also `.gz`, or `-` for standard input
- * @throws OperatorError if one cannot be read
- */
+/** @param paths of files, also `.gz`, or `-` for standard input. @throws OperatorError if one cannot be read */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const { text, kind, network } = query
   const found = new LastVisits()

@@ -27,10 +27,7 @@ export class EventLog {
   readonly #refusals: Readonly<Record<RefusalCategory, Quota>>
   readonly #timer: NodeJS.Timeout
 
-  /**
-   * @param successShare the share of visitors whose successes are logged, 0 to 1
-   * @param isAddressWhole false if only networks are logged
-   */
+  /** @param successShare the share of visitors whose successes are logged, 0 to 1. @param isAddressWhole false: only networks are logged */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
     this.#logsInfo = log.isLevelEnabled('info')
@@ -75,7 +72,7 @@ export class EventLog {
     this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
-      bounds: { base: base - (raise ?? 0), min, max }, // the base that prices begin at has the raise
+      bounds: { base: base - (raise ?? 0), min, max }, // `bounds.base` includes the raise
       raise,
       price: { address: addressBits, network: networkBits, site: siteBits },
       addressChallenges: counts.challenges,
@@ -94,7 +91,8 @@ export class EventLog {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
     if (!this.#logsInfo) return
-    if (!(passed ? this.#logsSuccess(nonce) : this.#takeFrom(this.#failures, event))) return
+    const isLogged = passed ? this.#logsSuccess(nonce) : this.#takeFrom(this.#failures, event)
+    if (!isLogged) return
     this.#write(exchange, { nonce }, event, passed ? 'verification passed' : 'verification failed', {
       score,
       threshold: site.record.threshold,

@@ -21,7 +21,7 @@ export class LogOutput implements DestinationStream {
   linesLost = 0
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target = nonBlocking(STDOUT)
-  /** Lines to be written, without the part of the first that has been written already. */
+  /** Lines to be written, without the part of the first that has been written already. While some are left, a timer tries again. */
   #waiting: Buffer[] = []
   /** Lines lost since writes began to fail. */
   #lostNow = 0
@@ -37,7 +37,7 @@ export class LogOutput implements DestinationStream {
     const giveUpAtMs = performance.now() + EXIT_WAIT_MS
     this.#writeWaiting()
     while (this.#cause === FULL && performance.now() < giveUpAtMs) {
-      Atomics.wait(pause, 0, 0, RETRY_FULL_MS)
+      Atomics.wait(pause, 0, 0, RETRY_FULL_MS) // sleeps, since timers no longer run at the exit
       this.#writeWaiting()
     }
     const lost = this.#waiting.length + this.#lostNow

@@ -28,10 +28,7 @@ export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<
   return { write: line => output.write(text(line)) }
 }
 
-/**
- * @param bindings fields of every line
- * @param secrets removed from every line, in three layers (redaction.ts)
- */
+/** @param bindings fields of every line. @param secrets removed from every line, in three layers (redaction.ts) */
 export function createLogger(
   level: string,
   bindings: Record<string, unknown> = {},

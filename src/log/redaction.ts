@@ -29,9 +29,8 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
 const DEPTH_MAX = 5
 
 /**
- * Returns the value itself if nothing is withheld, else a copy. pino's own redaction takes 150 us a line for this many names.
- *
- * @param scrub removes secrets from the texts of errors
+ * Returns the value itself if nothing is withheld, else a copy; `scrub` removes secrets from the texts of errors. pino's own
+ * redaction takes 150 us a line for this many names.
  */
 export function withhold<Value>(value: Value, scrub: (text: string) => string, depth = DEPTH_MAX): Value {
   if (typeof value !== 'object' || value === null || depth === 0) return value

@@ -12,7 +12,7 @@ export interface ApplyPlan extends FileDiff {
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
-  /** What to write, unless there are `problems`. */
+  /** What to write, unless there are `problems`. Of each, `expected` is the stored record that it replaces. */
   readonly records: readonly RecordChange[]
 }
 
@@ -25,13 +25,13 @@ export async function planApply(
   const now = Date.now()
   const storedSites = await store.listSites()
   const diff = diffWithFile(sites, storedSites, missing, isDry, now)
-  const siteKeys = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
-  for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
+  const siteKeysAfter = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
+  for (const { action, after } of diff.changes) if (action === 'delete') siteKeysAfter.delete(after.siteKey)
   const problems = [
     ...diff.problems,
     ...(sites.length === 0 ? emptyFileProblems(diff, missing) : []),
     ...(await deletedSiteProblems(store, diff)),
-    ...(await Promise.all(apiKeys.map(key => keyProblems(store, key, siteKeys)))).flat(),
+    ...(await Promise.all(apiKeys.map(key => keyProblems(store, key, siteKeysAfter)))).flat(),
   ]
   const storedKeys = await store.listApiKeys()
   const storedById = new Map(storedKeys.map(key => [key.id, key]))
@@ -39,9 +39,9 @@ export async function planApply(
     .filter(key => replaces(key, storedById.get(key.id)))
     .map(key => ({ ...key, createdAt: key.createdAt || now }))
   const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
-  const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
+  const validKeys = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
   const keysMade = diff.neededKeys
-    .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
+    .filter(({ siteKey, name }) => !validKeys.some(key => key.siteKey === siteKey && key.name === name))
     .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
   const records = [
     ...diff.changes.flatMap(({ action, before, after }) =>
@@ -59,7 +59,7 @@ function replaces(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean 
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {
-  if (changes.length === 0) return [] // as with `stay`
+  if (changes.length === 0) return [] // nothing would happen to the store's sites
   return [
     `sites: the file has none, so every site would be ${missing}d (${changes.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
   ]
@@ -74,13 +74,14 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
   )
 }
 
+/** Says why the store cannot have this key as the file says. A key that it has already, with the same secret, is no problem. */
 async function keyProblems(
   store: SiteStore,
   key: ApiKeyRecord,
-  siteKeys: ReadonlySet<string>,
+  siteKeysAfter: ReadonlySet<string>,
 ): Promise<string[]> {
   const { id, siteKey, secretSha256 } = key
-  if (!siteKeys.has(siteKey))
+  if (!siteKeysAfter.has(siteKey))
     return [`apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`]
   const stored = await store.readApiKey(id)
   if (stored?.deletedAt !== undefined)

@@ -19,7 +19,7 @@ export interface SiteEntry {
   /** Without a key, the site is found by its name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
-  /** Given if another store exported the site. */
+  /** Unix milliseconds, given by `site export --whole`: the entry is a copy of another store's site. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
   /** Names of API keys that the site needs; `apply` makes those that are missing. */
@@ -82,19 +82,18 @@ export interface FileDiff {
 export type MissingSites = 'stay' | 'disable' | 'delete'
 
 /**
- * An entry describes the site of its key, else the only one of its name, else a new one.
- *
- * @param isDry the changes are only printed: new sites have their name in place of a key, because the real run draws another key
+ * An entry describes the site of its key, else the only one of its name, else a new one. If `isDry`, the changes are only printed:
+ * new sites have their name in place of a key, because the real run draws another key.
  */
 export function diffWithFile(
   entries: readonly SiteEntry[],
-  sites: readonly SiteRecord[],
+  stored: readonly SiteRecord[],
   missing: MissingSites,
   isDry: boolean,
   now: number,
 ): FileDiff {
   const problems: string[] = []
-  const find = finderOf(entries, sites)
+  const find = finderOf(entries, stored)
   const described: FileChange[] = []
   const neededKeys: FileDiff['neededKeys'][number][] = []
   for (const [index, entry] of entries.entries()) {
@@ -106,23 +105,24 @@ export function diffWithFile(
       continue
     }
     const [before] = found
+    const isNew = before === undefined
     const identity = before ?? { siteKey: siteKey ?? (isDry ? settings.name : drawSiteKey()), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const changedAt = before === undefined ? updatedAt : nextUpdatedAt(before, now)
+    const changedAt = isNew ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
-    // A site that changed to plan free keeps its values of pro, without using them. A file may set none of them on plan free.
-    const outsidePlan = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
-    const isFromOtherStore = entry.updatedAt !== undefined // a copy of a site has such values as they were
+    // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
+    // may set none of them on plan free.
+    const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
+    const isCopy = entry.updatedAt !== undefined
     for (const { field } of changes)
-      if (outsidePlan.includes(field) && !isFromOtherStore)
+      if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
-    const isNew = before === undefined
     const isNewSiteKey = isNew && siteKey === undefined
     described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes })
   }
   const present = new Set([...DEMO_SITE_KEYS, ...described.map(({ after }) => after.siteKey)])
-  const missingSites = sites.filter(({ siteKey }) => !present.has(siteKey))
+  const missingSites = stored.filter(({ siteKey }) => !present.has(siteKey))
   const changed = described.filter(({ changes }) => changes.length > 0)
   const unchanged = described.length - changed.length
   const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, missing, now))]
@@ -132,17 +132,17 @@ export function diffWithFile(
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
   const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
-  const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
+  const after = missing === 'disable' ? inactive : before // `deletion` (sites.ts) makes what is left of it
   return [{ action: missing, before, after, isNewSiteKey: false, changes: siteChanges(before, after) }]
 }
 
 /** Returns a function that finds the stored sites which an entry may mean. */
-function finderOf(entries: readonly SiteEntry[], sites: readonly SiteRecord[]) {
+function finderOf(entries: readonly SiteEntry[], stored: readonly SiteRecord[]) {
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
-  const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
+  const byKey = new Map(stored.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
   // A site whose key is in the file belongs to that entry, even if another entry has its name.
-  for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
+  for (const site of stored.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
   return ({ siteKey, settings }: SiteEntry): readonly SiteRecord[] =>
     (siteKey === undefined ? byName.get(settings.name) : byKey.get(siteKey)) ?? []

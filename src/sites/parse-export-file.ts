@@ -1,3 +1,8 @@
+/**
+ * Reads an export file (export-file.ts). Its mistakes against the schema come from ajv, those that a schema cannot express from
+ * `checkSite` and below. Each `description` in the schema completes "expected ...".
+ */
+
 import { Ajv, type ErrorObject } from 'ajv'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
@@ -75,13 +80,15 @@ function parsedJson(bytes: Uint8Array): Parsed<unknown> {
 
 /** Keeps the first problem of each place in the file, because further ones would repeat it. */
 class Problems {
+  /** The problems by their paths in the file, such as `sites[3].limits.verify`. */
   readonly #lines = new Map<string, string>()
+  /** Paths, such as `sites[3].limits`, of what has a member with a problem. */
   readonly #groups = new Set<string>()
 
-  /** The problems by site. If the file has another format or version, nothing else is reported. */
+  /** The problems in the order of the sites. If the file has another format or version, nothing else is reported. */
   get lines(): string[] {
-    const foreign = this.#lines.get('format') ?? this.#lines.get('version')
-    if (foreign !== undefined) return [foreign]
+    const ofOtherFormat = this.#lines.get('format') ?? this.#lines.get('version')
+    if (ofOtherFormat !== undefined) return [ofOtherFormat]
     const siteOf = (line: string) => Number(/^sites\[(\d+)\]/.exec(line)?.[1] ?? -1)
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
   }
@@ -119,7 +126,7 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
-/** Checks what a schema cannot express. */
+/** @param path of the site, such as `sites[3]` */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
   // A stored test key would work even with test keys switched off.

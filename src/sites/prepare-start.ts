@@ -46,7 +46,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
-  // Asked before the secret is made. Commands create sites without one, so only a service that ran shows that there was one.
+  // A service that ran here had a secret; sites alone prove none, because commands need none. `resolveSecrets` below makes a new one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })

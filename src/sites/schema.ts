@@ -1,3 +1,5 @@
+/** The JSON Schema of export files (export-file.ts). In error messages, each `description` completes "expected ...". */
+
 import { API_KEY_ID_PATTERN, SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
 import type { Schema } from '../domain/value-forms.ts'

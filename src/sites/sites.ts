@@ -1,3 +1,5 @@
+/** Creates, changes and deletes sites and API keys in a store, each with its audit entry. */
+
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { isWide } from '../addresses/address.ts'
@@ -31,9 +33,8 @@ export interface KeyOptions {
 const CODE = 'code'
 
 /**
- * Makes a site's record. Settings that are not given get their defaults.
- *
- * @param kept has what no setting changes. If it is a whole record, the fields of a later version are taken over too
+ * Makes a site's record. Settings that are not given get their defaults. `kept` has what no setting changes; if it is a whole
+ * record, its fields of a later version of powgate are taken over too.
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -57,7 +58,7 @@ export async function createSite(
 
 export const drawSiteKey = () => newSiteKey(randomBytes(KEY_BYTES))
 
-/** Draws a site's keys. @returns the changes that create it too */
+/** Makes a site and its first API key. @returns both, and the changes that create them */
 export function newSite(options: SiteOptions & { name: string }) {
   const now = Date.now()
   const identity = { siteKey: drawSiteKey(), createdAt: now }
@@ -94,6 +95,7 @@ export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now
   ]
 }
 
+/** @returns the record, and the API key itself, which is stored nowhere */
 export function newKey(
   siteKey: string,
   { name, expiresAt = null }: KeyOptions,
@@ -193,6 +195,7 @@ async function changeKey(
   return after
 }
 
+/** Writes all changes, or none. @throws OperatorError if a record is no longer the expected one */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
@@ -204,12 +207,7 @@ export async function commit(
     )
 }
 
-/**
- * Names POWGATE_ACTOR, else who called sudo, else the process's user.
- *
- * @param how the command's name
- * @throws UsageError
- */
+/** Names POWGATE_ACTOR, else who called sudo, else the process's user. @param how the command's name. @throws UsageError */
 export function authorOfCommand(how: string): Author {
   const { env } = process
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
