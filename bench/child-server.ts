@@ -4,7 +4,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { endProcess, leftovers } from '../test/harness/processes.ts'
 
-/** @param path its entry, which sends the port to its parent */
+/** Resolves when the server listens. A bench that is interrupted stops it too (`leftovers`). @param path its entry, which sends the port to its parent */
 export async function startChildServer(path: string, args: readonly string[] = []) {
   const child = fork(path, [...args])
   const ended = once(child, 'exit').then(([code]) =>

@@ -3,9 +3,9 @@
 import { readdirSync } from 'node:fs'
 import { machineCpuMs, processStat } from '../test/harness/measure.ts'
 
-/** Above this share of a core others were in the way, of the caches too. */
+/** Others who used more than this share of a core disturbed a measurement: they took time, and room in the caches. */
 const OTHERS_BUSY_MAX = 0.15
-const TRIES = 4
+const TRIES_MAX = 4
 
 export interface Measured<Value> {
   readonly value: Value
@@ -21,13 +21,13 @@ export async function measured<Value>(measure: () => Promise<Value>): Promise<Me
   return { value, othersBusy: Math.max(0, othersEndMs - othersStartMs) / (endMs - startMs) }
 }
 
-/** Measures again while others are in the way, until a point in time; the least disturbed of all counts. */
+/** Measures again while others disturb it; no try begins after `giveUpAtMs` (performance.now). @returns the least disturbed try */
 export async function leastDisturbed<Value>(
   measure: () => Promise<Value>,
   giveUpAtMs: number,
 ): Promise<Measured<Value>> {
   let best = await measured(measure)
-  for (let attempt = 1; attempt < TRIES; attempt++) {
+  for (let attempt = 1; attempt < TRIES_MAX; attempt++) {
     if (!isDisturbed(best.othersBusy) || performance.now() >= giveUpAtMs) break
     const next = await measured(measure)
     if (next.othersBusy! < best.othersBusy!) best = next
@@ -39,12 +39,12 @@ function isDisturbed(othersBusy: number | undefined): othersBusy is number {
   return othersBusy !== undefined && othersBusy > OTHERS_BUSY_MAX
 }
 
-/** A note for a table; empty if nobody was in the way. */
+/** A note for a table; empty if nobody disturbed. */
 export function disturbanceNote(othersBusy: number | undefined): string {
   return isDisturbed(othersBusy) ? `others used ${(othersBusy * 100).toFixed(0)}% of a core` : ''
 }
 
-/** CPU time of all but this process and its descendants, the browser among them. */
+/** CPU time of all processes but this one and its descendants (a browser, say); undefined if it cannot be read. */
 function othersCpuMs(): number | undefined {
   try {
     return machineCpuMs() - ownCpuMs()
@@ -54,15 +54,15 @@ function othersCpuMs(): number | undefined {
 }
 
 function ownCpuMs(): number {
-  const rows = readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (rowOf(Number(name)) ?? []) : []))
-  const own = rows.filter(({ pid }) => pid === process.pid)
-  // `own` grows on the way, by the children of children.
-  for (const { pid } of own) own.push(...rows.filter(({ parent }) => parent === pid))
+  const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+  const all = pids.flatMap(pid => processOf(Number(pid)) ?? [])
+  const own = all.filter(({ pid }) => pid === process.pid)
+  for (const { pid } of own) own.push(...all.filter(({ parent }) => parent === pid)) // `own` grows meanwhile, so its children come too
   return own.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
 }
 
-/** Counts ended threads too, such as the bench's workers; processUsage() sums over those that live. */
-function rowOf(pid: number) {
+/** processStat() counts threads that have ended too, such as the bench's workers; processUsage() sums over those that live. */
+function processOf(pid: number) {
   try {
     return { pid, ...processStat(pid) }
   } catch {

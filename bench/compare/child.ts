@@ -33,23 +33,24 @@ let running: Awaited<ReturnType<ServerModule['startService']>> | undefined
 let requests: Requests
 let endpoint: Endpoint
 
-function load<Module>(path: string): Promise<Module> {
+/** A module of the tree that is measured. */
+function moduleOf<Module>(path: string): Promise<Module> {
   return import(pathToFileURL(join(root, path)).href)
 }
 
-/** Visitors of /verify fetch their challenges first. */
+/** Starts the tree's service. Visitors of /verify fetch their challenges first. */
 async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder): Promise<void> {
-  const { startService } = await load<ServerModule>('bench/http/server.ts')
-  const { buildTraffic } = await load<TrafficModule>('bench/http/traffic.ts').catch(
-    () => load<TrafficModule>('test/harness/load/traffic.ts'), // where it was before December 2026
+  const { startService } = await moduleOf<ServerModule>('bench/http/server.ts')
+  const { buildTraffic } = await moduleOf<TrafficModule>('bench/http/traffic.ts').catch(
+    () => moduleOf<TrafficModule>('test/harness/load/traffic.ts'), // where it was before December 2026
   )
   endpoint = asked
-  // Revisions before December 2026 ask here whether requests come through a proxy: to them {} is yes.
+  // Revisions before December 2026 take a flag here, whether requests come through a proxy; {} counts as true.
   running = await startService(store, {})
   const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
   const count = Math.min(REQUESTS_MAX, wanted)
   const requestsTo = (asked: Endpoint) => {
-    // Those revisions ask here too.
+    // Those revisions read `isForwarded`, which says the same.
     const spec = { endpoint: asked, count, target: running!.target, isForwarded: true }
     return { traffic: buildTraffic(spec), next: 0 }
   }
@@ -58,7 +59,7 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
   if (warmUpMs > 0) await take(warmUpMs)
 }
 
-/** Sends the next requests, for so long. */
+/** Sends the next requests for this time, to the measured endpoint unless another is named. */
 function take(measureMs: number, to = endpoint, sent = requests): Promise<RunResult> {
   const { port, ownPids, redisPids } = running!
   return runLoad({ port, pids: [...ownPids, ...redisPids], marker: MARKERS[to], measureMs }, sent)

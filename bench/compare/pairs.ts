@@ -39,7 +39,7 @@ export type Options = Values<typeof OPTIONS> & {
   readonly revision: string
 }
 
-/** Measured as one. Of each cost less is better. */
+/** Costs that one measurement tells; of each, less is better. */
 interface Job {
   readonly part: Part
   readonly costs: readonly { readonly name: string; readonly unit: 'us' | 'ns' | 'bytes' }[]
@@ -58,9 +58,8 @@ interface Tools {
 export function jobsOf(options: Options, tools: Tools): Job[] {
   const { only, endpoint: endpoints, store: stores, filter = '' } = options
   const loads = endpoints.flatMap(endpoint => stores.map(store => loadJob(endpoint, store, options, tools)))
-  const steps = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN).map(({ name }) =>
-    stepJob(name, options, tools),
-  )
+  const ours = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN)
+  const steps = ours.map(({ name }) => stepJob(name, options, tools))
   return [...loads, ...steps].filter(({ part, costs }) => {
     return only.includes(part) && costs.some(({ name }) => name.includes(filter))
   })
@@ -122,7 +121,7 @@ export async function measurePairs(all: readonly Measured[], limits: Limits): Pr
     const open = all.filter(one => needsMore(one, limits))
     if (open.length === 0) return
     for (const one of open) {
-      if (pair >= 2 && performance.now() > endMs) return
+      if (pair >= 2 && performance.now() > endMs) return // an interval needs two
       const found = await one.job.measure(pair)
       // Its processes have ended, which is no result.
       if (hasSignal()) throw new Error('stopped')

@@ -17,7 +17,7 @@ interface CaseReport {
   readonly ratio?: PairedRatio
   /** The share of a change that would have shown 39 times of 40: twice what the interval reaches from its middle. */
   readonly couldSee?: number
-  /** Why it could not. */
+  /** Why it could not be compared, or failed. */
   readonly problem?: string
 }
 

@@ -4,7 +4,8 @@
  *   for each store:  fresh server and store -> build requests -> seed (/verify) -> load -> stop
  *   bare server:     after the first store, the same requests, as often as it takes
  *
- * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
+ * To seed is to let the visitors of /verify fetch their challenges, which leaves their records in the store. The ratio to the bare
+ * server is taken within a repetition, moments apart, because a shared machine's speed drifts.
  */
 
 import { type Figures, figuresOf, type Run } from './figures.ts'
@@ -15,9 +16,9 @@ import type { Endpoint } from './traffic.ts'
 const REQUESTS_PER_SECOND_MAX = 100_000
 /** ... but no more of them than memory allows. */
 const REQUESTS_MAX = 600_000
-/** A worker that has just started answers more slowly. */
+/** Seeding gets this time more, because a worker that has just started answers more slowly. */
 const SEED_START_MS = 1000
-const UNSEEDED_MAX = 0.01
+const UNSEEDED_MAX = 0.01 // share of the visitors whom a case measures
 
 type LoadRun = Run<Figures>
 
@@ -27,7 +28,7 @@ export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<LoadRun
   for (const store of rig.options.store) {
     const run = await runOn(rig, endpoint, store)
     runs.push(run)
-    // After the first store, hence moments apart from the second, too.
+    // Right after the first store, and so right before the second: moments apart from both.
     bare ??= await runOn(rig, endpoint, 'bare', Math.round(run.figures?.answerBytes ?? 0))
   }
   return [bare!, ...runs.map(run => comparedWith(bare!, run))]

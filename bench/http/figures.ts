@@ -6,7 +6,7 @@ import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
 import type { Endpoint } from './traffic.ts'
 
-/** Figures of the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
+/** Figures of the closed loop, at full load; CPU times are of one request. `timesBare`: `cpuUs` over the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
 type LatencyFigures = ReturnType<typeof latencyFiguresOf>
 export type AnyFigures = Partial<Figures & LatencyFigures>
@@ -15,7 +15,7 @@ export type AnyFigures = Partial<Figures & LatencyFigures>
 export interface Run<Measured extends AnyFigures = AnyFigures> {
   readonly endpoint: Endpoint
   readonly server: 'bare' | StoreKind
-  /** The share of the worker that was asked for, in per cent; undefined at full load. */
+  /** How busy the worker was to be, in per cent; undefined at full load. */
   readonly busy?: number | undefined
   /** Either what was measured, or why nothing could be. */
   readonly figures?: Measured
@@ -23,11 +23,11 @@ export interface Run<Measured extends AnyFigures = AnyFigures> {
   readonly notes?: readonly string[]
 }
 
-/** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
-export function figuresOf(result: RunResult, own: number) {
+/** @param ownCount how many of the result's processes are the server's own, the worker first; Redis follows if it is the store */
+export function figuresOf(result: RunResult, ownCount: number) {
   const { answers, measuredMs, usages, answerBytes, othersBusy, latencies } = result
-  const [worker, redis] = [usages[0]!, usages[own]]
-  const ownMs = usages.slice(0, own).reduce((sum, { cpuMs }) => sum + cpuMs, 0)
+  const [worker, redis] = [usages[0]!, usages[ownCount]]
+  const ownMs = usages.slice(0, ownCount).reduce((sum, { cpuMs }) => sum + cpuMs, 0)
   return {
     requestsPerSecond: (answers / measuredMs) * 1000,
     cpuUs: (ownMs / answers) * 1000,
@@ -48,8 +48,8 @@ export function latencyFiguresOf(
   bare: RunResult,
 ) {
   const { answers, measuredMs, ownLateP99Ms, othersBusy, latencies } = result
-  const collectionsPerSecond = (wanted: number) =>
-    (collections.filter(({ kind }) => kind === wanted).length / measuredMs) * 1000
+  const collectionsPerSecond = (ofKind: number) =>
+    (collections.filter(({ kind }) => kind === ofKind).length / measuredMs) * 1000
   return {
     requests: answers,
     wantedPerSecond,

@@ -21,17 +21,17 @@ import type { Endpoint } from './traffic.ts'
 const WARM_UP_MS = 1500
 const PILOT_MS = 1000
 const PILOTS_MAX = 4
-/** Near enough to the share that was asked for. */
+/** A rate is found when the worker is as busy as wanted, within this share of it. */
 const SHARE_OFF_MAX = 0.08
 /** Requests of the warm-up, and a second of a worker that does nothing else: more than any machine takes. */
 const [WARM_UP_REQUESTS, REQUESTS_A_BUSY_SECOND] = [90_000, 18_000]
 
-/** Measures at all shares. */
+/** Measures at each rate that `--busy` asks for. */
 export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<Run[]> {
-  const shares = rig.options.busy.map(Number)
+  const percents = rig.options.busy.map(Number)
   const measureMs = rig.options.seconds * 1000
   try {
-    const { answerBytes, measured } = await measureShares(rig, endpoint, store, shares)
+    const { answerBytes, measured } = await measureShares(rig, endpoint, store, percents)
     const bare = await onBare(rig, answerBytes, async target => {
       await target.load(WARM_UP_MS)
       const results: RunResult[] = []
@@ -42,19 +42,20 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
       return { endpoint, server: store, busy, figures: latencyFiguresOf(result, rate, look, bare[index]!) }
     })
   } catch (error) {
-    return [{ endpoint, server: store, busy: shares[0], failure: (error as Error).message }]
+    return [{ endpoint, server: store, busy: percents[0], failure: (error as Error).message }]
   }
 }
 
-function measureShares(rig: Rig, endpoint: Endpoint, store: StoreKind, shares: readonly number[]) {
+function measureShares(rig: Rig, endpoint: Endpoint, store: StoreKind, percents: readonly number[]) {
   const { seconds } = rig.options
-  const sum = shares.reduce((total, busy) => total + busy / 100, 0)
+  const sum = percents.reduce((total, busy) => total + busy / 100, 0)
+  // A pilot takes 1.25 s with its warm-up; the rest is for the half second before the measurement.
   const count = sum * (seconds + PILOTS_MAX * 1.5) * REQUESTS_A_BUSY_SECOND
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
     const worker = target.pids[0]!
     const measured: { busy: number; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
-    for (const busy of shares) {
+    for (const busy of percents) {
       const rate = await rateFor(target, busy / 100, costMs)
       await rig.probe.ask(worker, 'start')
       const result = await target.pace(rate, seconds * 1000)
@@ -95,7 +96,7 @@ function onWarmService<Result>(
   return onService(rig, wanted, async target => measure(target, await target.load(WARM_UP_MS)))
 }
 
-/** The rate at which the worker is so busy. @param costMs of a request, as last measured */
+/** The rate at which the worker is busy for this share of the time. @param costMs CPU time of a request, as last measured */
 async function rateFor(target: Target, share: number, costMs: number): Promise<number> {
   let rate = Math.max(1, (share * 1000) / costMs)
   for (let pilot = 0; pilot < PILOTS_MAX; pilot++) {

@@ -34,7 +34,7 @@ export interface RunResult extends Measured {
   readonly sent: number
   /** The requests were used up before the time was. */
   readonly ranOut: boolean
-  /** To what was sent, or due at a rate, within the measured time. */
+  /** Number of answers to what was sent (at a rate: was due) within the measured time. */
   readonly answers: number
   /** Length of a whole answer, on average. */
   readonly answerBytes: number
@@ -46,9 +46,10 @@ export async function runLoad(spec: RunSpec, requests: Requests): Promise<RunRes
   return await new PrebuiltLoad(spec, requests).run()
 }
 
+/** Load (test/harness/load/load.ts) asks begin() for the one request of each visitor, and calls next() with its answer. */
 class PrebuiltLoad extends Load {
   readonly marker: Buffer
-  protected readonly patienceMs = Infinity
+  protected readonly patienceMs = Infinity // every visitor comes, however late
   readonly #spec: RunSpec
   readonly #requests: Requests
   readonly #times = new Times()

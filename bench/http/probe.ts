@@ -22,7 +22,7 @@ export class Probe {
     BENCH_PROBE: this.#folder,
   }
 
-  /** @returns the look, if it is to stop */
+  /** @returns the look, if the order is `stop`; an empty object otherwise */
   async ask(pid: number, order: 'start' | 'profile' | 'stop'): Promise<Look> {
     const socket = connect(join(this.#folder, String(pid)))
     socket.write(order)

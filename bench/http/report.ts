@@ -23,9 +23,9 @@ import type { Options } from './options.ts'
 import { CONNECTIONS } from './prebuilt.ts'
 import type { Endpoint } from './traffic.ts'
 
-/** CPU budgets of requests, measured with 64 connections and a new address for each request. */
+/** CPU time of a request by the bare server, on the core for which `redisUs` is told. */
 const BARE_US = 7.5
-/** CPU time against the bare server's, by store. `redisUs` is what Redis may take on a core that runs the bare server at BARE_US. */
+/** CPU budgets of a request, with 64 connections and a new address for each: times the bare server's, by store; of Redis, in microseconds. */
 const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', number>>>> = {
   challenge: { redis: 2.2, embedded: 1.9, redisUs: 4.5 },
   verify: { redis: 2.4, embedded: 2.2, redisUs: 4.5 },

@@ -44,7 +44,7 @@ export async function startService(kind: StoreKind, env: Record<string, string> 
   }
 }
 
-/** Makes a site, and takes one visitor up to a token, which tells the store's epoch. */
+/** Makes a site, and takes one visitor up to a token, which tells the store's epoch: requests with another one are refused. */
 async function prepare(service: TestService): Promise<TrafficTarget> {
   const site = await service.createSite({ difficulty: FREE })
   const { storeEpoch } = await claimsAt(service.url, site)

@@ -22,7 +22,7 @@ export type Target = ReturnType<typeof targetOf>
 
 /**
  * @param marker what each body must contain; '' for the bare server, which is sent the same requests as often as it takes
- * @param seeded visitors who have fetched their challenge; only of /verify
+ * @param seeded how many visitors have fetched their challenge; only of /verify
  */
 function targetOf({ load }: Rig, { port, ownPids, redisPids }: Server, marker: string, seeded?: number) {
   const spec = { port, pids: [...ownPids, ...redisPids], marker, recycles: marker === '' }

@@ -37,6 +37,7 @@ export interface TrafficSpec {
   readonly target: TrafficTarget
 }
 
+/** Requests one after the other in `bytes`, and the offset behind each. */
 export interface Traffic {
   readonly count: number
   readonly bytes: Buffer
@@ -44,7 +45,7 @@ export interface Traffic {
 }
 
 const REQUEST_BYTES_MAX = 1024
-/** One site is measured, and the hosts of its backend, which redeem its tokens with one key. */
+/** Hosts of the backend of the one site, which redeem its tokens with one key. */
 const CALLERS = 8
 const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
@@ -74,13 +75,14 @@ function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
 }
 
-interface Numbers {
+interface Visitor {
   /** Below ADDRESSES_MAX, each once. */
   readonly id: number
   readonly address: string
 }
 
-type Writer = (numbers: Numbers) => string
+/** @returns the visitor's request */
+type Writer = (visitor: Visitor) => string
 
 const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
   challenge: challengeWriter,
@@ -109,12 +111,12 @@ function verifyWriter(spec: TrafficSpec): Writer {
   const mint = nonceMinter(spec)
   const headers = visitorHeaders(spec)
   const environment = JSON.stringify(HONEST_ENVIRONMENT)
-  return numbers => {
-    const { id, address } = numbers
+  return visitor => {
+    const { id, address } = visitor
     const fingerprint = id.toString(16).padStart(64, '5eed')
     // The fields and their order are those of src/widget/flow.ts.
     const claims = `"solveTimeMs":40,"fingerprintHash":"${fingerprint}","environment":${environment}`
-    const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},${claims}}`
+    const body = `{"nonce":"${mint(visitor)}","counter":${counterOf(id)},${claims}}`
     const head = `POST /verify HTTP/1.1\r\n${headers}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(address)}\r\n${body}`
   }
@@ -126,27 +128,22 @@ function verifyTokenWriter(spec: TrafficSpec): Writer {
   const keyring = new Keyring([secret])
   const mint = nonceMinter(spec)
   const issuedAtMs = Date.now()
-  return numbers => {
-    const { id } = numbers
-    const address = parseAddress(numbers.address)!
-    const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
+  return visitor => {
+    const { id } = visitor
+    const address = parseAddress(visitor.address)!
+    const claims = { nonce: mint(visitor), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
     const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
     const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]!}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
-    return `${head}${forwardedLine(callerAddress(id))}\r\n${body}`
+    return `${head}${forwardedLine(`10.0.0.${id % CALLERS}`)}\r\n${body}`
   }
-}
-
-function callerAddress(id: number): string {
-  const caller = id % CALLERS
-  return `10.0.${caller >> 8}.${caller & 0xff}`
 }
 
 function siteTagOf(siteKey: string): string {
   return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tokenTag
 }
 
-/** As the server has them. */
+/** Those of the measured service (server.ts), which checks them in nonces and tokens. */
 const LIFETIMES = { challengeLifetimeMs: 600_000, tokenLifetimeMs: 300_000 }
 
 /** Six digits, as solutions of about 18 bits have. */
@@ -154,15 +151,14 @@ function counterOf(id: number): number {
   return 100_000 + (id % 900_000)
 }
 
-/** Issue time and random bits together number the nonces of one address, so none comes twice. */
-function nonceMinter({ target: { secret, siteKey, storeEpoch } }: TrafficSpec): Writer {
+/** Issue time and random bits together hold the visitor's id, so no nonce comes twice. @returns mints a visitor's nonce */
+function nonceMinter({ target: { secret, siteKey, storeEpoch } }: TrafficSpec): (visitor: Visitor) => string {
   const keyring = new Keyring([secret])
-  const terms = { difficulty: DIFFICULTY }
   const now = Date.now()
   return ({ id, address }) => {
     const issuedAtMs = now - (id % ISSUED_WITHIN_MS)
     const randomBits = Math.floor(id / ISSUED_WITHIN_MS)
     const binding = { siteKey, storeEpoch, lifetimes: LIFETIMES, address: parseAddress(address)! }
-    return mintNonce(keyring, { issuedAtMs, ...terms }, binding, randomBits)
+    return mintNonce(keyring, { issuedAtMs, difficulty: DIFFICULTY }, binding, randomBits)
   }
 }

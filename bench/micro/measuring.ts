@@ -55,7 +55,7 @@ function takeTurn({ pass, count }: Work) {
 }
 
 const MEASUREMENTS = 7
-/** If collections come between so often, it is tried with half the operations. */
+/** After so many passes that a collection spoiled, it is tried with half the operations. */
 const COLLECTED_MAX = 3
 /** The observer hears of a collection some turns of the event loop later. */
 const SETTLE_MS = 2
@@ -85,7 +85,7 @@ export async function garbageOf({ pass, count }: Work): Promise<number> {
   }
 }
 
-/** undefined if something is collected again and again before it is done. */
+/** Bytes of one pass; undefined if collections spoiled COLLECTED_MAX passes. */
 async function leastGrowth(
   pass: Work['pass'],
   operations: number,
@@ -98,7 +98,7 @@ async function leastGrowth(
   // A whole collection also drops what is made again at the first use after it, which is no garbage of the step.
   pass(operations)
   for (let collected = 0; heap.length < MEASUREMENTS; ) {
-    // Room for what comes. Another thread frees the dead buffers, and the second collection waits for that.
+    // Makes room for a pass. Another thread frees the dead buffers, and the second collection waits for that.
     gc({ type: 'minor' })
     gc({ type: 'minor' })
     await setTimeout(SETTLE_MS)
@@ -115,7 +115,7 @@ async function leastGrowth(
       external.push(after.external - before.external)
     }
   }
-  return spreadOf(heap).min + spreadOf(external).median
+  return spreadOf(heap).min + spreadOf(external).median // buffers may also be freed meanwhile: no least
 }
 
 type Collections = ReturnType<typeof watchCollections>

@@ -24,11 +24,8 @@ export class Processes {
 
   /** @returns the folder of the compiled modules of a tree, those that it has */
   compileTree(root: string): string {
-    const paths = MODULES.map(name => `src/${name}.ts`)
-    return this.#compiled(
-      root,
-      paths.filter(path => existsSync(join(root, path))),
-    )
+    const paths = MODULES.map(name => `src/${name}.ts`).filter(path => existsSync(join(root, path)))
+    return this.#compiled(root, paths)
   }
 
   /** The figures of each step, taken in turn in one fresh process; rejects if it ends. */

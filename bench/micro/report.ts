@@ -39,7 +39,7 @@ export function rowsOf(rounds: Rounds) {
 }
 
 const PROOF_OVER_HASH_MAX = 1.25
-/** A hash is faster than this only with the processor's instructions for SHA-256. The rest of a check then takes as long as it. */
+/** A hash is faster than this only with the processor's instructions for SHA-256. The rest of a check then takes as long as the hash. */
 const FAST_HASH_NS = 800
 const PROOF_OVER_FAST_HASH_MAX = 2.2
 /** Checks took 20 to 34 times as long as a hash: each makes a function, whose programs run in an interpreter. */
@@ -51,7 +51,7 @@ const SUM_OFF_BY_CACHES = 0.25
 /** No object is smaller. */
 const OBJECT_BYTES = 16
 
-/** Ratios within a process, which do not depend on the machine's speed, and bytes. Those whose steps were measured. */
+/** Aims about ratios within a process, which do not depend on the machine's speed, and about bytes; only of measured steps. */
 export function aimsOf(rounds: Rounds): Aim[] {
   const of = (name: string, figure: 'cpuNs' | 'garbageBytes') =>
     spreadOf(rounds.get(name)!.map(({ [figure]: value }) => value)).median

@@ -105,11 +105,7 @@ function solutionOf(random: () => number, nonce: string): Solution {
     counter,
     solveTimeMs: 100 + (random() % 100),
     fingerprintHash: randomHex(random, 64),
-    environment: {
-      ...PLAIN_ENVIRONMENT,
-      swiftShader: random() % 16 === 0,
-      noPlugins: random() % 8 === 0,
-    },
+    environment: { ...PLAIN_ENVIRONMENT, swiftShader: random() % 16 === 0, noPlugins: random() % 8 === 0 },
   }
 }
 
@@ -181,21 +177,14 @@ async function hashing(load: Load): Promise<Work> {
 async function scoring(load: Load): Promise<Work> {
   const { scoreOf } = await load('domain/score')
   const { visits } = await crowd(load)
-  return over(
-    visits,
-    ({ solution, issuedAtMs }) => scoreOf(signalsOf(solution, issuedAtMs)).score >= THRESHOLD,
-  )
+  return over(visits, ({ solution, issuedAtMs }) => {
+    return scoreOf(signalsOf(solution, issuedAtMs)).score >= THRESHOLD
+  })
 }
 
 function signalsOf({ environment, solveTimeMs }: Solution, issuedAtMs: number) {
   const elapsedMs = NOW_MS - issuedAtMs
-  return {
-    environment,
-    solveTimeMs,
-    elapsedMs,
-    difficulty: DIFFICULTY,
-    addressFailures: 0,
-  }
+  return { environment, solveTimeMs, elapsedMs, difficulty: DIFFICULTY, addressFailures: 0 }
 }
 
 /** A literal, as src/endpoints/verify.ts has it: an object spread in its place takes 1.8 KB and as long as all the rest. */

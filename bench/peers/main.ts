@@ -53,7 +53,8 @@ interface Contender {
   readonly start: () => Promise<Service>
 }
 
-const OUR_REQUESTS = 60_000
+/** Requests of a repetition, each sent once. Those of peers have to be solved before; one of Cap has 50 puzzles. */
+const [OUR_REQUESTS, ALTCHA_REQUESTS, CAP_REQUESTS] = [60_000, 3000, 1000]
 /** Puzzles of a challenge, as many as Cap has by default. */
 const PUZZLES = 50
 /** One hexadecimal digit instead of four, to have puzzles solved: a check costs the same. */
@@ -86,21 +87,21 @@ async function startOurs(): Promise<Service> {
 }
 
 function startAltcha(): Promise<Service> {
-  return startPeer('altcha', [], 3000, '"error":null', async url => {
+  return startPeer('altcha', [], ALTCHA_REQUESTS, '"error":null', async url => {
     const challenge = (await (await fetch(`${url}/challenge`)).json()) as object
     return ['/verify', { altcha: await altchaPayload(challenge) }]
   })
 }
 
 function startCap(): Promise<Service> {
-  return startPeer('cap', [String(PUZZLES), String(EASY)], 1000, '"success":true', async url => {
+  return startPeer('cap', [String(PUZZLES), String(EASY)], CAP_REQUESTS, '"success":true', async url => {
     const answer = await fetch(`${url}/challenge`, { method: 'POST' })
     const { token } = (await answer.json()) as { token: string }
     return ['/redeem', { token, solutions: capSolutions(token, PUZZLES, EASY) }]
   })
 }
 
-/** @param solve fetches a challenge, and returns the path and the body of its solution */
+/** @param marker a part of each right answer @param solve fetches a challenge, and returns the path and the body of its solution */
 async function startPeer(
   name: string,
   args: readonly string[],
@@ -131,7 +132,7 @@ const LONG_MS = 600_000
 async function measure({ start }: Contender): Promise<Figures> {
   const { port, pids, traffic, marker, stop } = await start()
   try {
-    for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
+    for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)]) // core 0
     const spec = { port, pids, marker, measureMs: LONG_MS }
     const warm = Math.floor(traffic.count * WARM_UP_SHARE)
     await runLoad(spec, { traffic: { ...traffic, count: warm }, next: 0 })

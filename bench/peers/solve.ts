@@ -7,7 +7,7 @@ export function capSolutions(token: string, puzzles: number, digits: number): nu
   return Array.from({ length: puzzles }, (_, index) => {
     const salt = derivedHex(`${token}${index + 1}`, 32)
     const target = derivedHex(`${token}${index + 1}d`, digits)
-    // As many digits as the counters of 16 bits have.
+    // Five digits, as most counters have at Cap's own difficulty of 16 bits.
     let counter = 30_000
     while (!createHash('sha256').update(`${salt}${counter}`).digest('hex').startsWith(target)) counter++
     return counter

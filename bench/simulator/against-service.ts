@@ -36,24 +36,25 @@ interface Request {
   readonly answer: string
 }
 
-/** A request that Redis saw. */
+/** A request that reached Redis, which tells the simulator its time. */
 interface Seen {
   readonly atMs: number
-  /** The address of a worker’s connection. */
+  /** The client address of a worker's connection. */
   readonly connection: string
 }
 
-const SLOT_MS = 50
+const SLOT_MS = 50 // of the trace, with one visit or none
 const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000]
 const WORKERS = 2
-/** Between two visits of the history. */
-const STEP_MS = 5000
+const STEP_MS = 5000 // between two visits of the history
 const CARRIER = new Addresses({ addresses: 250, perNetwork: 250 }, 7)
-/** No two requests are a whole window apart, where a millisecond would decide. */
+/** Added in each minute of the trace: of two requests exactly a limit's minute apart, a millisecond would decide. */
 const SHIFT_MS = 17
 const BASE = 16
-const SEEN_MS = 60_000
+const SEEN_MS = 60_000 // for Redis to tell of all requests
+/** Begins the name of the address log in which a store counts a visitor's request: one command has it for each request. */
 const ADMITTED = ':l:'
+/** A line of MONITOR: seconds, the database, and who sent the command: a client's address, or `lua` for one within a script. */
 const MONITORED = /^\+([\d.]+) \[\d+ (\S+)\]/
 
 /** People, an address that asks too often, wrong counters alone and among right ones, a carrier, and a /48 in bursts. */

@@ -13,7 +13,7 @@ import type { Result } from './simulate.ts'
 
 const EVEN = 'end-rush, spread evenly'
 
-/** Undefined or NaN is a miss. */
+/** What an aim is about, at most `most` if it is met; undefined or NaN is a miss. */
 type ValueOf = (figures: Figures, result: Result) => number | undefined
 type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
 
@@ -130,16 +130,18 @@ function atLeast(aim: string, least: number, found: number): string[] {
   return [aim, `>= ${least}`, found.toFixed(found < 100 ? 1 : 0), found >= least ? 'met' : 'MISSED']
 }
 
-/** What a proof takes of a returning attacker's processor over what it takes of ours, at such a load of the site. */
+/** A returning attacker's processor time for a proof over ours, while the site has `siteRate` returning proofs a minute. */
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const returning = { challenges: 0, limitPerMinute: 30, accepted: PRICING.returningProofs }
+  const { challengeAddressSite: limitPerMinute } = CONTRACT_LIMITS
+  const returning = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs }
   const price = priceOf(returning, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }
 
+/** After `end-rush` comes the same attack as an even flow, to compare with. */
 function withEven(scenario: Scenario): Scenario[] {
   if (scenario.name !== 'end-rush') return [scenario]
   const even = scenario.attacks!.map(attack => ({

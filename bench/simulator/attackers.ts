@@ -69,7 +69,7 @@ export class Attacker {
     const { draw, timeline, measure } = this.#world
     const hashes = draw.exponential(2 ** bits)
     const own = this.#botHashesPerMs?.[bot]
-    if (own !== undefined) return timeline.nowMs + hashes / own
+    if (own !== undefined) return timeline.nowMs + hashes / own // which cost the attacker nothing
     measure.ofAttack(this.#attack).hashes += hashes
     this.#freeAtMs = Math.max(this.#freeAtMs, timeline.nowMs) + hashes / this.#hashesPerMs
     return this.#freeAtMs

@@ -12,6 +12,7 @@ export const BINS_PER_MINUTE = 60_000 / BIN_MS
 
 type Bin = ReturnType<typeof emptyBin>
 
+/** Bits of people's challenges as a sum, and the highest of them; tokens of attackers. */
 const emptyBin = () => ({ peopleBits: 0, peopleChallenges: 0, bitsMax: 0, accepted: 0 })
 
 interface Visit {
@@ -28,6 +29,7 @@ interface Visit {
 
 type AttackCount = ReturnType<typeof newCount>
 
+/** Challenges asked for, requests refused by a limit, challenges dropped, hashes of paid processors, tokens. */
 const newCount = (attack: Attack) => ({ attack, asked: 0, refused: 0, dropped: 0, hashes: 0, accepted: 0 })
 
 export class Measure {
@@ -116,7 +118,7 @@ function quantilesOf(times: readonly (number | undefined)[]) {
 }
 
 /**
- * What people have of the attacks: those who share the attackers' addresses, or all if nobody does. Means while the attacks last,
+ * What the attacks do to people: to those who share the attackers' addresses, or to all if nobody does. Means while the attacks last,
  * less those before.
  */
 function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]) {
@@ -160,7 +162,6 @@ function attackFigures(
   const price = PRICES.addresses[attack.address]!
   const rate = threads * threadMhs[puzzle] + gpus * gpuMhs[puzzle]
   const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
-  const rounds = Math.max(asked, accepted)
   const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)
   return {
     asked,
@@ -173,7 +174,7 @@ function attackFigures(
       cpu: per1000(hours * threads * threadDollarsPerHour),
       gpu: per1000(hours * gpus * gpuDollarsPerHour),
       addresses: per1000((price.dollarsPerHour * attack.addresses.addresses * (to - from)) / 60),
-      bytes: per1000((rounds * bytesPerToken * price.dollarsPerGb) / 1e9),
+      bytes: per1000((asked * bytesPerToken * price.dollarsPerGb) / 1e9),
     },
   }
 }

@@ -7,15 +7,15 @@ import type { People } from './scenario.ts'
 import type { Service, Solution } from './service.ts'
 import type { Draw, Timeline } from './world.ts'
 
-/** The widget repeats requests that meet a limit, and challenges in one verification, as often. */
+/** Those of the widget (src/widget/service.ts and flow.ts): tries of a request that meets a limit, challenges in one verification. */
 const TRIES_MAX = 5
 const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
-const WAIT_MS_MAX = 120_000
+const WAIT_MS_MAX = 900_000
 /** People leave after so long without a token. */
 const PATIENCE_MS = 30_000
-/** The challenge and the verification take one each. */
+/** One round trip for the challenge, one for the verification. */
 const ROUND_TRIPS_MS = 2 * 80
 /** The widget renews a token after this share of its life, while the page stays open. */
 const RENEW_AT = 0.8
@@ -108,7 +108,7 @@ export class Visitor {
   }
 
   #leave(): void {
-    if (this.#hasLeft || this.#hasToken) return
+    if (this.#hasLeft || this.#hasToken) return // who has a token only renews it no more
     this.#hasLeft = true
     this.#end(undefined, 0)
   }

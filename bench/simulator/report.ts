@@ -1,10 +1,10 @@
-/** The figures of scenarios as a table. */
+/** The figures of scenarios as a table, whose columns main.ts explains. */
 
 import { type Cell, left, right } from '../report/report.ts'
 import type { AttackFigures, Figures } from './figures.ts'
 import type { Result } from './simulate.ts'
 
-/** A scenario at one speed of people's devices after another. */
+/** A scenario at several speeds of people's devices: the first counts, of the others only the p95 is shown. */
 type Row = readonly Result[]
 
 /** Shows both puzzles, one result after another. */

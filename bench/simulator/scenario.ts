@@ -14,6 +14,7 @@ export interface Scenario {
   readonly name: string
   readonly about: string
   readonly minutes: number
+  /** Bits; the default of the puzzle if not given. */
   readonly base?: number | undefined
   /** Figures are taken of this part; of the whole if not given. */
   readonly measured?: readonly [fromMinute: number, toMinute: number]
@@ -36,10 +37,10 @@ export interface Attack {
   readonly name: string
   /** Challenges asked for. */
   readonly rate: Rate
-  readonly from: number
+  readonly from: number // minute
   readonly to: number
   readonly addresses: AddressPlan
-  /** Name of people whose addresses it has. */
+  /** Name of the people whose addresses it has; `addresses` then only tell how many are paid for. */
   readonly shares?: string
   /** right: solves and redeems; none: asks only; wrong: sends wrong counters. */
   readonly work: 'right' | 'none' | 'wrong'
@@ -52,7 +53,7 @@ export interface Attack {
   readonly holdUntil?: number | 'expiry'
   /** Solves in the browsers of this device class, one for each address, instead of threads. */
   readonly device?: string
-  /** Key of prices.json: what an address costs. */
+  /** What an address costs: a key of `addresses` in prices.json. */
   readonly address: string
 }
 
@@ -92,7 +93,7 @@ export function rateAt(rate: Rate, minute: number): number {
   return before + ((after - before) * (minute - from)) / (to - from)
 }
 
-/** While it lasts: `perMinute` is the mean over the whole period. */
+/** The highest rate, per minute; of bursts while they last, since `perMinute` is their mean over the whole period. */
 export function mostOf(rate: Rate): number {
   if (typeof rate === 'number') return rate
   if ('lastSeconds' in rate) return (rate.perMinute * 60 * (rate.everyMinutes ?? 1)) / rate.lastSeconds

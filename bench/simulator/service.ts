@@ -29,9 +29,11 @@ import type { Scenario } from './scenario.ts'
 import type { Timeline } from './world.ts'
 
 export const SITE = { siteKey: 'site', tag: 1 }
-const LIFETIME_MS = 120_000
+const LIFETIME_MS = 120_000 // of a challenge, as the settings have it by default
 const IPV6_PREFIX_BITS = 64
-/** Records that time has emptied are looked for so often. */
+/** The operator has told neither how many proofs a minute to expect, nor any network. */
+const [SITE_EXPECTED, IS_KNOWN_NETWORK] = [0, false] as const
+/** How often records that time has emptied are looked for and dropped. */
 const SWEEP_MS = ACCEPTED_MS
 
 export interface Challenge {
@@ -60,13 +62,14 @@ export class Service {
   readonly puzzle: PuzzleName
   /** The meters by their names in Redis, without the shard. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
-  readonly #base: number
+  readonly #bounds: typeof SITE_DEFAULTS.difficulty
   readonly #clock: Pick<Timeline, 'nowMs'>
+  /** Address logs (src/domain/address-log.ts) by visitor. */
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #tags: AddressTags
-  #firstProofs: readonly Meter[] = []
+  #firstProofs: readonly Meter[] = [] // those of the address whose meters were read last
   #sweptAtMs = 0
-  #proofs = 1
+  #proofs = 1 // the next one marks its nonce as used by this number
 
   constructor(
     clock: Pick<Timeline, 'nowMs'>,
@@ -74,7 +77,7 @@ export class Service {
     secret = 'a secret for the bench',
   ) {
     this.#tags = new AddressTags(new Keyring([secret]).signing)
-    this.#base = base
+    this.#bounds = { ...SITE_DEFAULTS.difficulty, base }
     this.puzzle = puzzle
     this.#clock = clock
   }
@@ -87,11 +90,8 @@ export class Service {
     const issuedAtMs = this.#clock.nowMs
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limitPerMinute: challengeAddressSite, accepted }
-    const traffic = trafficOf(this.#metersOf(address), networkPricing(address, PRICING), 0, false, PRICING)
-    const bits = difficultyOf(
-      { ...SITE_DEFAULTS.difficulty, base: this.#base },
-      priceOf(counts, traffic, PRICING),
-    )
+    const price = priceOf(counts, this.#trafficOf(address, this.#metersOf(address)), PRICING)
+    const bits = difficultyOf(this.#bounds, price)
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
@@ -110,9 +110,8 @@ export class Service {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
-    const traffic = trafficOf(meters, networkPricing(address, PRICING), 0, false, PRICING)
-    const bounds = { ...SITE_DEFAULTS.difficulty, base: this.#base }
-    if (checkPrice(challenge.bits, bounds, accepted, traffic, PRICING).isUnderpriced) {
+    const traffic = this.#trafficOf(address, meters)
+    if (checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
@@ -138,9 +137,13 @@ export class Service {
     return meters
   }
 
+  #trafficOf(address: Address, meters: Meters) {
+    return trafficOf(meters, networkPricing(address, PRICING), SITE_EXPECTED, IS_KNOWN_NETWORK, PRICING)
+  }
+
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
     const { owner, wide } = networkPricing(address, PRICING).free
-    addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
+    addProof(meters, [siteFree(SITE_EXPECTED, PRICING), owner, wide], accepted, proofs, PRICING)
     for (const time of this.#firstProofs) renewFirstProof(time, this.#clock.nowMs)
   }
 

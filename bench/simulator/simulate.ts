@@ -40,7 +40,7 @@ export function simulate(scenario: Scenario, { seed, speed, puzzle = 'sha256' }:
     })
   })
   attacks.forEach((attack, index) => {
-    const addresses = addressesOf.get(attack.shares) ?? new Addresses(attack.addresses, 101 + index)
+    const addresses = addressesOf.get(attack.shares) ?? new Addresses(attack.addresses, 101 + index) // no people start there
     const attacker = new Attacker(world, attack, addresses)
     arrivals(world, attack.rate, attack.from, attack.to, () => attacker.ask())
   })

@@ -141,7 +141,8 @@ export class Addresses {
     const { version, perNetwork, networksPerBlock } = this.#plan
     const network = Math.floor(index / perNetwork)
     const host = index % perNetwork
-    const size = version === 4 ? 16 : 256
+    const size = version === 4 ? 16 : 256 // networks of a /20, or of a /40: the least block
+    // 7919 is a prime, so that plans begin far apart. A larger block begins where a /16 or a /32 does.
     const block = (Math.floor(network / networksPerBlock) * SPREAD + this.#start * 7919) % BLOCKS
     const first = networksPerBlock > size ? block - (block % size) : block
     const id = first * size + (network % networksPerBlock)

@@ -1,13 +1,13 @@
 /** The list of measured solvers. The browser's code imports this list too. */
 
-import type { PuzzleName } from '../../src/protocol/proof.ts'
+import { FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 
 export const CONTENDERS = {
-  simd: { label: 'powgate, WASM SIMD', firstCounter: 1e15 },
-  scalar: { label: 'powgate, WASM', firstCounter: 1e15 },
-  script: { label: 'powgate, JavaScript', firstCounter: 1e15 },
-  hashwx: { label: 'powgate, HashWX, WASM', firstCounter: 1e15 },
-  hashwxScript: { label: 'powgate, HashWX, JavaScript', firstCounter: 1e15 },
+  simd: { label: 'powgate, WASM SIMD', firstCounter: FIRST_COUNTER },
+  scalar: { label: 'powgate, WASM', firstCounter: FIRST_COUNTER },
+  script: { label: 'powgate, JavaScript', firstCounter: FIRST_COUNTER },
+  hashwx: { label: 'powgate, HashWX, WASM', firstCounter: FIRST_COUNTER },
+  hashwxScript: { label: 'powgate, HashWX, JavaScript', firstCounter: FIRST_COUNTER },
   cap: { label: '@cap.js/wasm', firstCounter: 0 },
 } as const
 

@@ -22,7 +22,7 @@ export interface Sizes {
   readonly measureMs: number
   /** What is disturbed is measured again until the rates have taken so long. */
   readonly retryMs: number
-  /** Bits; of one bit is the time to the first hash. */
+  /** Bits of challenges; one bit shows the time to the first hash. */
   readonly difficulties: Readonly<Record<PuzzleName, readonly number[]>>
   readonly noncesPerDifficulty: number
 }
@@ -108,9 +108,8 @@ export async function measureSolves(
     const results: Measured<PoolResult>[] = []
     while (results.length < noncesPerDifficulty && (results.length === 0 || performance.now() < endMs)) {
       const nonce = nonceOf(`solve ${results.length} at ${difficulty} bits`)
-      const result = await measured(() =>
-        call(page, 'solve', { nonce, difficulty, algorithm: puzzle }, threads),
-      )
+      const task = { nonce, difficulty, algorithm: puzzle }
+      const result = await measured(() => call(page, 'solve', task, threads))
       const { counter } = result.value
       if (!checkProof(nonce, counter, difficulty, puzzle)) {
         throw new Error(`the pool's ${counter} is no proof of ${difficulty} bits for ${nonce}`)

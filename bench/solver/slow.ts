@@ -136,7 +136,7 @@ window.verified = new Promise((resolve, reject) => {
   gate.addEventListener('failed', ({ detail }) => reject(new Error(detail.message)))
 })`
 
-/** The window opens without a limit: people have one. */
+/** Loads the page again and again, each time in a new window, which opens without a limit: people have one open. */
 async function runsOf(browser: Browser, url: string, count: number, group: CpuGroup, cores: number) {
   const runs: Run[] = []
   while (runs.length < count) {

@@ -25,14 +25,14 @@ export async function startEmbedded({ clock }: SubjectOptions): Promise<Subject>
   const dataDir = temporaryDir('bench')
   const child = fork(MODULE, [dataDir, String(BYTES_MAX)])
   const exited = once(child, 'exit')
-  const removal = {
+  const running = {
     stop: async () => {
-      leftovers.delete(removal)
+      leftovers.delete(running)
       child.kill('SIGKILL')
       await exited
     },
   }
-  leftovers.add(removal)
+  leftovers.add(running)
   await once(child, 'message') // that it serves
   const options = { deadlineMs: DEADLINE_MS, ...(clock === undefined ? {} : { clock }) }
   const store = await openEmbedded(dataDir, options)
@@ -46,7 +46,7 @@ export async function startEmbedded({ clock }: SubjectOptions): Promise<Subject>
     stop: async () => {
       close()
       await store.close()
-      await removal.stop()
+      await running.stop()
     },
   }
 }

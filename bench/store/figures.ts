@@ -17,7 +17,7 @@ export const FIGURES = {
   storeUs: ['store CPU us', 2],
   /** Time within scripts, as Redis counts it: it goes on while the system lets another process run. */
   scriptUs: ['script us', 2],
-  /** That the scripts ran. */
+  /** Commands that the scripts ran. */
   commands: ['commands', 2],
   operationsPerCall: ['operations/call', 1],
   /** Between Redis and its client, as Redis counts it. */
@@ -51,7 +51,7 @@ export interface Subject {
   readonly store: RequestStore
   /** Runs a pass and tells what an operation of it cost. */
   measured(pass: () => Promise<Drive>): Promise<Sample>
-  /** Memory; what of the store's state is there at present. */
+  /** Memory, and number of keys, that the store has at present. */
   stateBytes(): Promise<number>
   stateKeys(): Promise<number>
   stop(): Promise<void>

@@ -133,6 +133,7 @@ function addressOf(index: number): string {
   return parseAddress(visitorAddress(index))!
 }
 
+/** The 0 means that the operator expects no rate of the site. */
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
   const { owner, wide } = networkPricing(address, PRICING).free

@@ -77,16 +77,16 @@ test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs 
   for (let index = 0; index < 1500; index++)
     assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
   assert.notEqual((await redeem(used)).status, 200)
-  const fillPage = async () => {
+  const makeSites = async () => {
     for (let count = 0; count < 20; count++) await service.createSite({ name: 'x'.repeat(100) })
   }
-  await assert.rejects(fillPage(), /^\w+: POWGATE_DATA_DIR: .*was not done: the disk is full, or/)
+  await assert.rejects(makeSites(), /^\w+: POWGATE_DATA_DIR: .*was not done: the disk is full, or/)
   const expected = await stored()
   await service.end()
-  const full = await start()
-  if (full !== '') assertLine(full, 'full', 'a full disk')
+  const complaint = await start()
+  if (complaint !== '') assertLine(complaint, 'full', 'a full disk')
   rmSync(filling)
-  if (full !== '') assert.equal(await start(), '')
+  if (complaint !== '') assert.equal(await start(), '')
   await assertWhole(expected, 'after the disk was full')
 
   await service.end()

@@ -16,15 +16,17 @@ import { EASY, TestService, type TestSite } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const PAGE = new URL('../../docs/howto/growing.md', import.meta.url).pathname
+/** Visits a second; the longest time for which a form is filled in; the time after which a call that is not served is given up. */
 const [RATE, FORM_MS_MAX, GIVE_UP_MS] = [4, 30_000, 30_000]
 /** Long enough that forms of every age are open when the store moves. */
 const BETWEEN_MS = 12_000
-const MOVES = 2
+const MOVES = 2 // of the store: to Redis, and back
 
 /** A host with the files of the page in a folder of its own. */
 class Host {
   readonly service: TestService
   readonly etc: string
+  /** What the page writes, and what stands for it here. */
   readonly #names: Readonly<Record<string, string>>
 
   constructor(name: string, port: number, redisUrl: string) {
@@ -84,10 +86,7 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   t.after(() => Promise.all(hosts.map(({ service }) => service.stop())))
   const [first, second] = hosts as [Host, Host]
   await first.service.boot()
-  const site = await first.service.createSite({
-    difficulty: EASY,
-    limits: { redeem: 10_000 },
-  })
+  const site = await first.service.createSite({ difficulty: EASY, limits: { redeem: 10_000 } })
   const balancer = await startBalancer(hosts.map(({ service }) => service.port))
   t.after(() => balancer.stop())
 
@@ -118,7 +117,7 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   assert.deepEqual(lost, [])
   assert.ok(again > 0)
   assert.equal(blocks.length, 8, 'blocks of the page')
-  assert.ok(ended.length > 3 * 4 * (BETWEEN_MS / 1000), String(ended.length))
+  assert.ok(ended.length > 3 * RATE * (BETWEEN_MS / 1000), String(ended.length))
 })
 
 /** As docs/reference/proxies.md has it for two hosts. */
@@ -137,7 +136,7 @@ async function startBalancer(ports: readonly number[]): Promise<FrontProxy> {
   )
 }
 
-/** Why a visit was lost; else how often its person was asked again before its token was redeemed, and a second time refused. */
+/** Why a visit was lost; else how often its person was verified once more, until a token was redeemed, and refused the second time. */
 type Outcome = string | number
 
 async function visit(url: string, site: TestSite, timesBefore: number): Promise<Outcome> {

@@ -18,7 +18,7 @@ for (const line of [24, 26]) {
 }
 
 const REFUSALS: Readonly<Record<number, RegExp>> = {
-  // Which of the two the C library here decides.
+  // The C library of this machine decides which of the two it is.
   24: /^powgate on Node\.js 24 needs (another build of its HTTP server|Linux with glibc 2\.38)[^\n]+\n$/,
   26: /^powgate runs on Node\.js 20 \(from 20\.12\), 22 and 24; this is 26\.[\d.]+\. Try: npx [^\n]+\n$/,
 }

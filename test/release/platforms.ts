@@ -14,7 +14,7 @@ import { makeDebian, putNode, runIsolated, startIsolated } from '../harness/debi
 import { IS_ROOT, installPrograms } from '../setup.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
-/** docs/reference/running.md: instead of the HTTP server that the lock file names. */
+/** Installs another HTTP server than the lock file names, as docs/reference/running.md says, by the line of Node.js. */
 const SERVER: Readonly<Record<number, string>> = {
   24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
 }

@@ -43,7 +43,7 @@ function answerTo<Answer>(worker: Worker, order: Order): Promise<Answer> {
 const bench: BenchPage = {
   async threadCount() {
     const { threadCount } = await load<PoolModule>('/pool.js')
-    return threadCount('flags')
+    return threadCount('flags') // a site that asks for signals
   },
 
   rate: (contender, { nonce, threads, warmUpMs, ms }) =>
@@ -67,9 +67,7 @@ const bench: BenchPage = {
     const readyMs = performance.now()
     let foundMs = readyMs
     // The last time that the pool tells of progress is when the counter is there.
-    const onProgress = () => {
-      foundMs = performance.now()
-    }
+    const onProgress = () => void (foundMs = performance.now())
     const order = { ...task, signals: 'flags' } as const
     const { counter } = await pool.solve(order, threads, onProgress, new Promise(() => {}))
     return { counter, searchMs: foundMs - readyMs }
@@ -84,7 +82,7 @@ const bench: BenchPage = {
       return calls.length < CALLS_MIN || performance.now() < calls[0]!.atMs + ms
     }
     // No counter of a bench meets 32 bits, so the search ends when its time is over.
-    await search({ nonce, difficulty: 32 }, 'software', goesOn).catch(() => {})
+    await search({ nonce, difficulty: 32 }, 'software', goesOn).catch(() => {}) // a GPU in software too
     const [first, last] = [calls[1], calls[calls.length - 1]]
     if (first === undefined || last === undefined) throw new Error('this browser has no WebGPU here')
     const seconds = (last.atMs - first.atMs) / 1000

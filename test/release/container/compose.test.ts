@@ -30,7 +30,7 @@ test('compose.yaml: the settings, networks, volumes and secrets that it names ar
     assert.deepEqual(
       secrets,
       [`./secrets/${name}`, '/run/secrets', 'ro'],
-      'a directory, which follows a rename',
+      'a directory, in which a file that is replaced is seen',
     )
     for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
     for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))

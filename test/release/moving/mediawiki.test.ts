@@ -41,7 +41,7 @@ function localSettings(): string {
       .replace('sk_...', site.apiKey)
       .replace('http://powgate:8080', service.url),
   )
-  const [loading, ...rest] = hcaptcha!.split('\n\n')
+  const [loading, ...rest] = hcaptcha!.split('\n\n') // the lines of this mode, and those of both modes
   return `
 $wgServer = "http://{$_SERVER['HTTP_HOST']}";
 $wgCacheDirectory = __DIR__;

@@ -75,7 +75,7 @@ function send(
         if (ending === 'reset') done(false)
         else {
           if (ending === 'finish') socket.end()
-          timer ??= setTimeout(done, ANSWER_MS, false)
+          timer ??= setTimeout(done, ANSWER_MS, false) // unless an answer has begun to come
         }
       })
     })

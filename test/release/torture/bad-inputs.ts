@@ -50,7 +50,7 @@ const oddRequest = (random: Random) => random.pick(ROWS).bytes
 
 /** A generator for each number, so that one input can be repeated without the others. */
 export function randomOf(seed: number, index: number): Random {
-  return new Random((Math.imul(index + 1, 0x9e3779b1) ^ seed) >>> 0 || 1)
+  return new Random((Math.imul(index + 1, 0x9e3779b1) ^ seed) >>> 0 || 1) // from a state of 0 only 0 would follow
 }
 
 export function badInput(random: Random, genuine: Genuine): BadInput {

@@ -1,4 +1,4 @@
-/** All cases, in order. Each has a file of its own in cases/. */
+/** All cases, in order, each in a file of cases/. Numbers without a file were cases that are gone: the others keep theirs. */
 
 import { badInputs } from './cases/01-bad-inputs.ts'
 import { httpConformance } from './cases/02-http-conformance.ts'

@@ -59,7 +59,8 @@ const get = (...more: readonly string[]) => lines(GET, 'Host: powgate', NOT_MODI
 const FORM = 'secret=x&response=y'
 const LENGTH = `Content-Length: ${FORM.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
-const CHUNKS = `13\r\n${FORM}\r\n0\r\n\r\n`
+const LAST_CHUNK = '0\r\n\r\n'
+const CHUNKS = `13\r\n${FORM}\r\n${LAST_CHUNK}` // 0x13 = 19, the length of the form
 
 const post = (headers: readonly string[], body: string) =>
   lines(
@@ -69,6 +70,7 @@ const post = (headers: readonly string[], body: string) =>
     ...headers,
   ) + body
 
+/** The form with these headers, plain or in chunks; or with a right header, chunks that are odd. */
 const form = (about: string, headers: readonly string[], fates: string) =>
   row(about, post(headers, FORM), fates)
 const coded = (about: string, headers: readonly string[], fates: string) =>
@@ -79,8 +81,7 @@ const chunks = (about: string, body: string, fates: string) => row(about, post([
 const HIDDEN = get()
 const hidden = (about: string, headers: readonly string[], fates: string, before = LAST_CHUNK) =>
   row(about, post(headers, before + HIDDEN), fates)
-const TOTAL = FORM.length + HIDDEN.length
-const LAST_CHUNK = '0\r\n\r\n'
+const TOTAL = FORM.length + HIDDEN.length // takes the second request for a part of the body
 const CHUNKS_TOTAL = `Content-Length: ${LAST_CHUNK.length + HIDDEN.length}`
 
 const LENGTHS: readonly Row[] = [

@@ -15,14 +15,14 @@ type Failover = (load: RedemptionLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
-  /** Ports of the servers that take writes. */
+  /** Ports of the servers that take writes, as a text to compare. */
   primaries(): Promise<string>
   readonly servers: readonly RedisServer[]
   stop(): Promise<void>
 }
 
-const NEXT_MS = 60_000
-const ZOMBIE_MS_MAX = 2000
+const NEXT_MS = 60_000 // for each step that is awaited
+const ZOMBIE_MS_MAX = 2000 // for which a thawed primary goes on as one
 /** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
@@ -211,4 +211,5 @@ export async function clusterFailovers(): Promise<Failovers> {
   }
 }
 
+/** The server's INFO about its role, and about its link to its primary. */
 const rolesOf = async (server: RedisServer) => String(await server.ask('info', 'replication').catch(() => ''))

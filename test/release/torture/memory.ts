@@ -37,7 +37,7 @@ export class KeptMemory {
 const COLLECTIONS = { full: 15, bounded: 2 } as const
 const GROWTH_MAX = 1.05
 /** JavaScript objects are measured exactly to some KiB. They may grow by 16 bytes, the least size of an object, for one request in 128. */
-const LIVING_GROWTH_BYTES = 1 / 8
+const LIVING_GROWTH_BYTES_A_REQUEST = 1 / 8
 const LIVING_GROWTH_KIB = 256
 /** The primary fills its history for half an hour, and compiles for hours what runs once a second. */
 const PRIMARY_KIB_A_MINUTE = 30
@@ -72,15 +72,15 @@ async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolea
  */
 export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
   const pids = [pid, ...workerPids(pid)]
-  const all = await settled(kept, pids, run.isFull)
+  const allBefore = await settled(kept, pids, run.isFull)
   const settledAtMs = performance.now()
   return async (requests: number): Promise<void> => {
     const minutes = (performance.now() - settledAtMs) / 60_000
     for (const [index, { residentBytes, livingKib }] of (await settled(kept, pids, run.isFull)).entries()) {
-      const [before, name] = [all[index]!, index === 0 ? 'the primary' : `worker ${index - 1}`]
+      const [before, name] = [allBefore[index]!, index === 0 ? 'the primary' : `worker ${index - 1}`]
       const ratio = residentBytes / before.residentBytes
       run.checkTime(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
-      const bytes = (requests * LIVING_GROWTH_BYTES) / (pids.length - 1)
+      const bytes = (requests * LIVING_GROWTH_BYTES_A_REQUEST) / (pids.length - 1) // of each worker
       const mostKib = LIVING_GROWTH_KIB + (index === 0 ? minutes * PRIMARY_KIB_A_MINUTE : bytes / 1024)
       const grownKib = livingKib - before.livingKib
       run.checkTime(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')

@@ -1,4 +1,4 @@
-/** Races of redemptions through the hosts of one Redis, for sites on all shards. Old tokens are tried again all the time. */
+/** Races for tokens, each redeemed through all hosts of one Redis at once, for sites on all shards. Old tokens are tried again. */
 
 import { fnv1a } from '../../../src/domain/bytes.ts'
 import { evenlySpreadTags } from '../../../src/store/client/connection.ts'
@@ -15,7 +15,7 @@ import { type MintedClaims, redeem, tokenOf } from './redemptions.ts'
 import type { Run } from './run.ts'
 
 const SHARDS = 16
-const LANES = 3
+const LANES = 3 // races at the same time
 /** Tokens older than this are not tried again. */
 const KEEP_MS = 120_000
 /** A redemption so shortly before a failover may not have reached a replica. */
@@ -50,7 +50,7 @@ export type RedemptionLoad = Awaited<ReturnType<typeof openRedemptionLoad>>
 export async function openRedemptionLoad(run: Run, name: string, options: LoadOptions, random: Random) {
   const { topology, hosts, racers } = options
   const env = { POWGATE_REDIS_SHARDS: String(SHARDS), ...options.env, REDIS_URL: topology.url }
-  const services = await Promise.all(Array.from({ length: hosts }, () => run.service('embedded', env)))
+  const services = await Promise.all(Array.from({ length: hosts }, () => run.service('embedded', env))) // on the topology's Redis
   const [first] = services as [TestService]
   const sites = await Promise.all(
     Array.from({ length: options.sites }, () => first.createSite({ difficulty: ALWAYS_EASY })),
@@ -62,12 +62,13 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
   const tokens: Token[] = []
   /** Index of the oldest token that is still tried. */
   let oldest = 0
-  const learning = new Set<number>()
+  const learning = new Set<number>() // sites whose epoch is being read
 
+  /** The hash tag in the keys of the site's shard. */
   const tagOf = (site: number): string =>
     topology.isCluster ? evenlySpreadTags(SHARDS)[fnv1a(sites[site]!.siteKey) % SHARDS]! : '0'
 
-  /** Makes a token under the epoch that was last read. */
+  /** Makes a token under the epoch as last read. A Redis that may have lost its memory draws another, and calls the token forgotten. */
   const mint = (site: number): number => {
     const text = tokenOf(claims[site]!, random)
     return tokens.push({ text, site, mintedMs: performance.now() }) - 1
@@ -118,10 +119,8 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
     tagOf,
     async stop(): Promise<void> {
       await end()
-      run.none(
-        'races that failed',
-        visitors.flatMap(({ refused }) => refused),
-      )
+      const failed = visitors.flatMap(({ refused }) => refused)
+      run.none('races that failed', failed)
       for (const service of services) await service.stop()
     },
     /** The processes of every host: the primary process, then its workers. */

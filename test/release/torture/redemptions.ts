@@ -27,7 +27,7 @@ export function nonceOf(claims: MintedClaims, random: Random, siteKey: string, f
 /** A token as the service makes them. */
 export function tokenOf(claims: MintedClaims, random: Random): string {
   const issuedAtMs = Date.now()
-  const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
+  const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512) // the first 32 of the 41 bits of a nonce's time
   return mintToken(keyring, {
     ...claims,
     issuedAtMs,
@@ -38,7 +38,7 @@ export function tokenOf(claims: MintedClaims, random: Random): string {
   })
 }
 
-/** So many addresses of backends, in turn: each has connections of its own, and with these every worker gets some. */
+/** Addresses of backends, used in turn. Each has connections of its own, and of so many every worker gets some. */
 const BACKENDS = 12
 
 /** Redeems the token of a subject, and records what became of it. */

@@ -11,9 +11,9 @@ import { runCase, verdictText } from './run.ts'
 const SEED = 1
 /** For each case. */
 const SECONDS = 12
-/** A statistic of times, on a machine that does nothing else. */
+/** Number of the case that is a statistic of times, for a machine that does nothing else: left out here. */
 const TIMES = 13
-/** A flood that must be too much. */
+/** Number of the case whose flood must be too much for the service: it runs alone. */
 const FLOOD = 9
 
 for (const [isAlone, concurrency] of [

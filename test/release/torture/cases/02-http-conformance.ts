@@ -95,7 +95,7 @@ async function patientFate(
   let fate = await once(PATIENCE_MS)
   for (const patienceMs of MORE_PATIENCE_MS)
     if (fate !== expected && WAITS.test(fate)) fate = await once(patienceMs)
-  if (run.isFull && WAITS.test(fate)) fate = await once(MORE_PATIENCE_MS[0])
+  if (run.isFull && WAITS.test(fate)) fate = await once(MORE_PATIENCE_MS[0]) // also what is expected
   return fate
 }
 
@@ -191,6 +191,7 @@ async function tried(
 interface Answer {
   readonly status: number
   readonly body: string
+  /** It has no body, and announces the end of its connection. */
   readonly isLastBare: boolean
 }
 

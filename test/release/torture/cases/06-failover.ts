@@ -14,7 +14,7 @@ const FAILOVERS = 50
 const STRICT = 'min-replicas-to-write 1'
 /** A worker looks at every shard once a second. Until then it may not know of a failover. */
 const LOOK_MS = 2000
-const STEADY_MS = 2000
+const STEADY_MS = 2000 // in which nothing may be forgotten
 const ENV = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '1000' }
 
 const TOPOLOGIES: Readonly<Record<string, () => Promise<Failovers>>> = {

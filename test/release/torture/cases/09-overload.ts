@@ -33,10 +33,10 @@ const FLOOD_TIMES = { full: [1.5, 2, 3], bounded: [3, 6, 12] } as const
 const FLOOD_CONNECTIONS = 8000
 /** The cost of a refusal in those of a served visitor (measured). */
 const REFUSAL_COST = 0.17
-const GOODPUT_MIN = 0.95
-const P99_TARGETS = 3
-/** If the median is longer, a queue is building up. */
-const SERVED_WHOLE_MS = 10
+const GOODPUT_MIN = 0.95 // of the visitors whom arithmetic allows
+const P99_TARGETS = 3 // times TARGET_MS
+/** While the median wait of admitted requests is longer than this, a queue is building up. */
+const NO_QUEUE_MS_MAX = 10
 /** Shares of a core: a busier worker has too much to do; a busier load generator is the limit itself. */
 const BUSY = 0.95
 const GENERATOR_BUSY = 0.9
@@ -175,7 +175,7 @@ async function openCapacityOf(stage: Stage, closed: number): Promise<number> {
   for (let times = 1; times > 0.5; times -= 0.05) {
     const spec = { ...specOf(times * closed), warmUpMs: 500, measureMs: 3000 }
     const result = await visited(stage, `capacity, open loop at ${times.toFixed(2)}`, spec)
-    if (refusalsOf(result) === 0 && result.admitted.p50Ms <= SERVED_WHOLE_MS)
+    if (refusalsOf(result) === 0 && result.admitted.p50Ms <= NO_QUEUE_MS_MAX)
       return result.served / result.seconds
   }
   throw new Error('not even half of a closed loop’s visitors are served')

@@ -40,7 +40,7 @@ const WARM_UP_SECONDS = 240
 /** Most of the code that reads a change is compiled within 3,400 of them: an hour at one a second. */
 const WARM_UP_CHANGES = { full: 5000, bounded: 20 } as const
 const CHANGE_MS = { full: 2000, bounded: 200 } as const
-/** The share of the visitors served at full load that come, beside those who leave. */
+/** Visitors who solve come at this share of the rate that is served at full load. Those who leave come besides. */
 const SHARE = 1 / 3
 /** An accepted proof counts for its address for five minutes; then all is swept. */
 const EXPIRY_MS = 480_000
@@ -86,12 +86,12 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   ])
   const others = badAnswers.filter(answer => !answer.includes('"store-unavailable"'))
   run.none('other answers at full load', others)
-  const probe = await load.visit({ ...flood, warmUpMs: 500, measureMs: run.count(5000, 1000) })
+  const atCapacity = await load.visit({ ...flood, warmUpMs: 500, measureMs: run.count(5000, 1000) })
 
   const judgeMemory = await memoryBefore(run, kept, service.pid)
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const changeMs = run.count(CHANGE_MS.full, CHANGE_MS.bounded)
-  const solved = (probe.served / probe.seconds) * SHARE
+  const solved = (atCapacity.served / atCapacity.seconds) * SHARE
   const unsolved = run.count(UNSOLVED.full, UNSOLVED.bounded) / seconds
   const [result] = await Promise.all([
     load.visit({
@@ -102,7 +102,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   ])
   load.stop()
   checkLoad(run, result)
-  run.figure('CPU of the workers, of what they took at capacity', result.busy / probe.busy)
+  run.figure('CPU of the workers, of what they took at capacity', result.busy / atCapacity.busy)
   await judgeMemory(result.admitted.count)
   if (run.isFull) await checkExpiry(run, service, baseline)
   await service.stop()
@@ -134,7 +134,7 @@ function checkLoad(run: Run, result: VisitorsResult): void {
   run.check(served > 0 && came > served, `${came} came, ${served} were served`)
 }
 
-/** On Redis, meters are kept for up to a week, and sites for ever. The store process counts all but meters. */
+/** On Redis, meters (`:e:`) are kept for up to a week, and sites for ever. The store process counts all but meters. */
 const REDIS_KEPT = /^pg:\{sites\}|:e:/
 
 /** What requests leave in the store. */

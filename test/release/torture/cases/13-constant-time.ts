@@ -102,13 +102,14 @@ function targets(random: Random): TimingTarget[] {
     target('comparison of 64 characters', [0, 63], () => random.hex(64), areEqual),
     // Of an API key its hash is compared.
     target('API key', [KEY_START, -1], () => newApiKey(random.bytes(96)), isKeyOf, recordOf),
-    target("token's HMAC", [-43, -1], newToken, given => readToken(keyring, given).status !== 'forged'),
+    target("token's HMAC", [-43, -1], newToken, given => readToken(keyring, given).status !== 'forged'), // its last part
+    // src/domain/nonce.ts shows where the MACs lie: these are hexadecimal digits.
     target("nonce's site MAC", [16, 21], newNonce, isNonce),
     target("nonce's address MAC", [22, 31], newNonce, isNonce),
   ]
 }
 
-const KEY_START = 'sk_'.length + 8 + 1
+const KEY_START = 'sk_'.length + 8 + 1 // behind the id of 8 characters and a separator
 const areEqual = (given: string, right: string) => equalInConstantTime(given, right, 64)
 const isKeyOf = (given: string, record: ApiKeyRecord) => isApiKeyOf(record, given)
 const recordOf = (key: string) => ({ secretSha256: apiKeySha256(key) })

@@ -1,5 +1,5 @@
 import { createApp, h, ref } from 'vue'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 const passed = note('passed')
 const gate = ref()

@@ -1,7 +1,7 @@
 import HCaptcha from '@hcaptcha/react-hcaptcha'
 import { createElement, createRef } from 'react'
 import { createRoot } from 'react-dom/client'
-import { app, host, note, siteKey } from './page.js'
+import { app, host, note, siteKey } from './page.js' // which tells how tests use an app
 
 const ref = createRef()
 window.resetCaptcha = () => ref.current.resetCaptcha()

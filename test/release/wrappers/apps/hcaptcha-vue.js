@@ -1,6 +1,6 @@
 import VueHcaptcha from '@hcaptcha/vue3-hcaptcha'
 import { createApp, h, ref } from 'vue'
-import { app, host, note, siteKey } from './page.js'
+import { app, host, note, siteKey } from './page.js' // which tells how tests use an app
 
 const hcaptcha = ref()
 window.resetCaptcha = () => hcaptcha.value.reset()

@@ -1,7 +1,7 @@
 import { createElement, createRef, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { PowGate } from '../../../../client/page/react.js'
-import { app, host, note, siteKey } from './page.js'
+import { app, host, note, siteKey } from './page.js' // which tells how tests use an app
 
 const passed = note('passed')
 const ref = createRef()

@@ -1,6 +1,6 @@
 import { createApp, h, ref } from 'vue'
 import { PowGate } from '../../../../client/page/vue.js'
-import { app, host, note, siteKey } from './page.js'
+import { app, host, note, siteKey } from './page.js' // which tells how tests use an app
 
 const passed = note('passed')
 const gate = ref()

@@ -1,4 +1,4 @@
-/** What the apps share: the page's settings, and a record of what the wrappers call. */
+/** The apps share settings and `calls`. Tests bundle each app, call resetCaptcha() (of reCAPTCHA v3 execute(), show()) and read `calls`. */
 
 export const { siteKey, host } = document.documentElement.dataset
 export const app = document.getElementById('app')

@@ -1,7 +1,7 @@
 import { createElement, createRef } from 'react'
 import { createRoot } from 'react-dom/client'
 import ReCAPTCHA from 'react-google-recaptcha/lib/recaptcha'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 const passed = note('passed')
 const ref = createRef()

@@ -1,7 +1,7 @@
 import { createElement, StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { GoogleReCaptchaProvider, useGoogleReCaptcha } from 'react-google-recaptcha-v3'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 function Form() {
   const { executeRecaptcha } = useGoogleReCaptcha()

@@ -1,6 +1,6 @@
 import { createApp } from 'vue'
 import { useReCaptcha, VueReCaptcha } from 'vue-recaptcha-v3'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 /** With these parameters the package renders without a container. */
 const explicitRenderParameters = { badge: 'bottomleft', size: 'invisible' }

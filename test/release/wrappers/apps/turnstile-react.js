@@ -1,7 +1,7 @@
 import { Turnstile } from '@marsidev/react-turnstile'
 import { createElement, createRef } from 'react'
 import { createRoot } from 'react-dom/client'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()

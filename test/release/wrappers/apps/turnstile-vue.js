@@ -1,6 +1,6 @@
 import { createApp, h, ref } from 'vue'
 import VueTurnstile from 'vue-turnstile'
-import { app, note, siteKey } from './page.js'
+import { app, note, siteKey } from './page.js' // which tells how tests use an app
 
 const passed = note('passed')
 const expired = note('expired')
