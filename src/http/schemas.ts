@@ -12,8 +12,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
-import type { Redemption, Solution } from '../protocol/wire.ts'
-import { ENVIRONMENT_FLAGS } from '../protocol/wire.ts'
+import { ENVIRONMENT_FLAGS, type Redemption, type Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
 const FIELDS_NOTE =
@@ -141,7 +140,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
   const text = textOf(body)
   if (typeof text !== 'string') return text
   if (text === '') return refused({ reason: 'body-empty' })
-  if (text.length > USUAL_BYTES_MAX && isNested(text))
+  if (text.length > USUAL_BYTES_MAX && hasManyBrackets(text))
     return refused({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
   try {
     const body: unknown = JSON.parse(text)
@@ -173,10 +172,10 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** A long body has no more opening brackets; honest ones have two. Without this, refusing 7 KB of them takes as long as three requests. */
+/** Opening brackets in a body longer than USUAL_BYTES_MAX; honest ones have two. Without this bound, refusing 7 KB takes as long as three requests. */
 const BRACKETS_MAX = 32
 
-function isNested(text: string): boolean {
+function hasManyBrackets(text: string): boolean {
   let brackets = 0
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
@@ -250,7 +249,7 @@ export function refused(refusal: Refusal): Unparsed {
   return { ok: false, refusal }
 }
 
-/** What messages say of each field. They never repeat a value, which may be a secret. */
+/** What messages say of each field, except for the flags of `environment`. They never repeat a value, which may be a secret. */
 const EXPECTED: Readonly<Record<string, string>> = {
   nonce: 'the 32 lowercase hexadecimal characters that GET /challenge gave',
   counter: 'an integer from 0 to 2^53 - 1',
@@ -303,6 +302,7 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
     counter,
     solveTimeMs: Number(match[3]), // Cannot be Infinity with so few digits.
     fingerprintHash: match[4]!,
+    // The groups have the order of ENVIRONMENT_FLAGS.
     environment: {
       webdriver: match[5] !== undefined,
       chromeAbsent: match[6] !== undefined,
