@@ -1,4 +1,4 @@
-/** Counts by the table of metrics. Only a label's new value makes a text; buckets are named when they are read. */
+/** Counts by the table of metrics. A flat name (table.ts) is made when a label has a new value or counts are read, never to count. */
 
 import {
   COUNTED_KEYS,
