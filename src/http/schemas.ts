@@ -172,7 +172,7 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** Opening brackets in a body longer than USUAL_BYTES_MAX; honest ones have two. Without this bound, refusing 7 KB takes as long as three requests. */
+/** Opening brackets in a body above USUAL_BYTES_MAX; honest ones have two. Without the bound, 7 KB of them cost as much as three requests. */
 const BRACKETS_MAX = 32
 
 function hasManyBrackets(text: string): boolean {
@@ -224,7 +224,7 @@ const NAME_CHARACTERS_MAX = 40
 /** A guess takes up to 20 us, and 8 KB have room for 1,400 fields: without this bound, a body would cost as much as 30 requests. */
 const GUESSED_FIELDS_MAX = 16
 
-/** Returns a message about a field that is probably misspelled, such as expectedIP. Ignoring that field would skip its check. */
+/** Returns a message about a probably misspelled field, such as expectedIP, if the right one is missing: its check would be skipped. */
 export function misspelling(value: object, known: readonly string[]): string | undefined {
   const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, '')
   const byLetters = new Map(known.map(name => [letters(name), name]))

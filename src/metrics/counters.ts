@@ -1,4 +1,4 @@
-/** Counts by the table of metrics. A flat name (table.ts) is made when a label has a new value or counts are read, never to count. */
+/** Counts by the table of metrics (table.ts). Flat names are made for new label values and for readers, so counting makes no garbage. */
 
 import {
   COUNTED_KEYS,
