@@ -206,7 +206,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
 
 function pathItem(endpoint: EndpointName): Json {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
-  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...texts } = OPERATIONS[endpoint]
+  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...asIs } = OPERATIONS[endpoint]
   const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
   // Most refusals of /siteverify have status 200 like its successes, so they share a response.
   const { 200: refusalsWith200, ...responses } = refusalResponses(refusals)
@@ -216,7 +216,7 @@ function pathItem(endpoint: EndpointName): Json {
   const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, allExamples)
   const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) }
   const operation = {
-    ...texts,
+    ...asIs,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
     ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
     ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
