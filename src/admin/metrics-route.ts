@@ -1,3 +1,5 @@
+/** GET /metrics: what all processes have counted, and what the primary process reads of the system at each request. */
+
 import type { Config } from '../config/config.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import { openFilesOf } from '../http/open-files.ts'
@@ -34,7 +36,7 @@ export function metricsRoute(
         ...totals.values(),
         ...(await processGauges(totals, storeProcess)),
       }
-      // One counter has the time of all processes; `totals` knows that of the workers.
+      // One counter has the time of all processes; so far it has that of the workers.
       values.cpu = (values.cpu ?? 0) + cpuMicroseconds() + (storeProcess?.cpuMicroseconds ?? 0)
       const text = exposition(values, deployment)
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })

@@ -95,6 +95,7 @@ export class History {
   /** Counts the chosen site's requests; faults and times are those of all sites. */
   #lastMinute(site: string | null) {
     const ofRange = this.#ranges['30m']
+    // Six steps: half a step more than a minute forgives that timers are late.
     const steps = ofRange.steps.filter(({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2)
     const all = ofRange.columns(null, steps.length)
     const ofSite = ofRange.columns(site, steps.length)
@@ -130,10 +131,7 @@ function stepGauges(values: Readonly<Values>): StepGauges {
   const lags = Object.keys(values)
     .filter(name => /^lag \S+ p99$/.test(name))
     .map(name => values[name]!)
-  return {
-    storeUp: values.storeUp === 1 ? 1 : 0,
-    lagSeconds: Math.max(0, ...lags),
-  }
+  return { storeUp: values.storeUp === 1 ? 1 : 0, lagSeconds: Math.max(0, ...lags) }
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
@@ -180,6 +178,7 @@ function bitsOf(columns: Columns, puzzle: PuzzleName) {
   return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 
+/** Label values of the metric `requests`. */
 type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]
 
 function isRefusal(...[, , outcome]: AnswerLabels): boolean {
@@ -187,7 +186,8 @@ function isRefusal(...[, , outcome]: AnswerLabels): boolean {
 }
 
 function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  return isRefusal(...labels) && TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
+  const isToRedeem = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
+  return isToRedeem && isRefusal(...labels)
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {

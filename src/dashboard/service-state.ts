@@ -20,7 +20,7 @@ export function serviceState(
 ) {
   const values = totals.values()
   const running = totals.workers()
-  /** Each worker has a value of its own for such a gauge. */
+  /** The largest absolute value among the workers, each of which has its own. */
   const farthestFromZero = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
@@ -44,6 +44,7 @@ export function serviceState(
       ...backends.limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
         return { text, isOverLimit: perMinute > limit && !isJunk }
       }),
+      // Their redemptions name no visitor's address.
       ...backends.unbound.map(({ text }) => ({ text, isOverLimit: false })),
     ],
     isProxyUntrusted: farthestFromZero('proxyUntrusted') > 0,

@@ -36,9 +36,7 @@ export class SiteNames {
   /** Reads the names if they are old. Resolves within WAIT_MS. */
   async refresh(): Promise<void> {
     if (this.#now() - this.#readAtMs < FRESH_MS) return
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined
-    })
+    this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
     await Promise.race([this.#reading, new Promise(resolve => setTimeout(resolve, WAIT_MS))])
   }
 

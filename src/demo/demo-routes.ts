@@ -64,7 +64,7 @@ export const DEMO_OFF: ContentRoute = {
   handle: exchange => exchange.answer(OFF),
 }
 
-/** This host reaches its listener by an address: behind the name `localhost` are two, and another service may have the other. */
+/** The demo's backend calls an address, not `localhost`: that name has two, and another service may listen on the other. */
 function urlOf({ host, port }: ServiceAddress): string {
   const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
@@ -77,16 +77,17 @@ const V6_PREFIX_BITS = 64
 const MINUTE_MS = 60_000
 /** Bounds the memory: beyond so many visitors, all are counted anew. */
 const VISITORS_MAX = 10_000
-const minutes = new Map<string, { readonly sinceMs: number; forms: number }>()
+/** The forms of each visitor since the first one of its minute. */
+const minuteOf = new Map<string, { readonly sinceMs: number; forms: number }>()
 
-/** Limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
-function isAdmitted(address: Address): boolean {
+/** Counts a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
+function admit(address: Address): boolean {
   const key = visitorKey(address, V6_PREFIX_BITS)
   const nowMs = performance.now()
-  let minute = minutes.get(key)
+  let minute = minuteOf.get(key)
   if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
-  if (minutes.size >= VISITORS_MAX) minutes.clear()
-  minutes.set(key, minute)
+  if (minuteOf.size >= VISITORS_MAX) minuteOf.clear()
+  minuteOf.set(key, minute)
   return ++minute.forms <= FORMS_PER_MINUTE
 }
 
@@ -112,7 +113,7 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
       return refuse(415, 'content-type', 'The form must be sent urlencoded.')
     const form = readForm(body.toString('utf8'))
     if (form.token === '') return refuse(400, 'no-token', NO_TOKEN)
-    if (address === undefined || !isAdmitted(address))
+    if (address === undefined || !admit(address))
       return refuse(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.')
     // `redeem` never rejects, and `guard` takes what `decide` may throw.
     redeem(url, apiKeys[form.puzzle], { token: form.token, expectedIp: formatAddress(address) }).then(

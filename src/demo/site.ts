@@ -46,7 +46,7 @@ async function prepareSite(
     ...completed({ name, puzzle }),
     siteKey,
     threshold: 0, // everyone passes, and sees the score
-    // Counted apart: a flood of the demo uses up no other backend's limit at the same address.
+    // A site with a limit of its own is counted apart: a flood of the demo uses up no other backend's limit at the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,

@@ -111,8 +111,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     const stablePath = path.replace(HASHED, '$1$2')
     const file = byPath.get(path) ?? byPath.get(stablePath)
     if (file === undefined) return exchange.answer(notFound)
-    const hashedControl = byPath.has(path) ? FOR_EVER : NEVER
-    file(exchange, asked, path === stablePath ? STABLE : hashedControl)
+    file(exchange, asked, path === stablePath ? STABLE : byPath.has(path) ? FOR_EVER : NEVER)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
   // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.

@@ -25,8 +25,8 @@ export class BodyBytes {
   }
 
   /** Returns the whole body, or undefined if it is too large. A single chunk is not copied: it is valid until its callback returns. */
-  finish(chunk: ArrayBuffer): Buffer | undefined {
-    if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
-    return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined
+  finish(lastChunk: ArrayBuffer): Buffer | undefined {
+    if (this.#length === 0 && lastChunk.byteLength <= this.#bytesMax) return Buffer.from(lastChunk)
+    return this.add(lastChunk) ? this.#bytes.subarray(0, this.#length) : undefined
   }
 }

@@ -47,6 +47,7 @@ export interface ExchangeHost {
   /** Requests that are not answered yet, counted by the exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver
+  /** Sheds load; undefined if POWGATE_OVERLOAD_MS is 0. */
   readonly gate: Pick<Overload, 'isShedding' | 'admits' | 'countOther'> | undefined
   readonly newRequestId: () => string
 }

@@ -67,19 +67,18 @@ let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
+  // Values of headers: empty if the request lacks one, or its route needs none.
   readonly siteKey: string
+  readonly origin: string
+  readonly #fetchSite: string
+  readonly contentType: string
+  readonly authorization: string
   /**
    * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
    * or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
-  readonly origin: string
-  readonly #fetchSite: string
-  readonly contentType: string
-  readonly authorization: string
   readonly address: Address | undefined
-  startedAtMs = performance.now()
-  #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
@@ -89,7 +88,10 @@ export class Exchange {
   readonly #isCloseAsked: boolean
   /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
-  // The fields below change, in this order.
+  // The fields below change.
+  /** When the request had come; `readBody` sets it again at the body's end. */
+  startedAtMs = performance.now()
+  #requestId = ''
   #isInCallback = false
   #isBodyPending = false
   #isPaused = false
@@ -105,6 +107,7 @@ export class Exchange {
     this.#rules = rules
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
+    // Behind the relay, the socket's peer is an alias: `clientOf` tells who connected to the relay (proxy-relay.ts).
     const socketPeer = isEveryPeerTrusted ? undefined : peerOf(response)
     const relayed = socketPeer === undefined ? undefined : relay?.clientOf(socketPeer)
     const peer = relay === undefined ? socketPeer : relayed?.address
@@ -114,6 +117,7 @@ export class Exchange {
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
       host.onForwardingIgnored(peer)
+    this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
@@ -131,7 +135,6 @@ export class Exchange {
     const method = request.getMethod()
     this.#isHead = method === 'head'
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
-    this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
     host.inFlight++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.endpoint)
@@ -179,7 +182,7 @@ export class Exchange {
     this.#response.onData((chunk, isLast) => {
       if (this.#isOver) return
       if (++chunks > CHUNKS_MAX) return void this.#response.close()
-      if (isDone) return
+      if (isDone) return // the rest of an oversized body
       if (!isLast) {
         if (performance.now() - this.startedAtMs > BODY_MS_MAX) return void this.#response.close()
         if (excessBytes === 0 && body.add(chunk)) return
@@ -287,7 +290,6 @@ export class Exchange {
 
   #write({ status, body, headers, typeLines }: Reply): void {
     const response = this.#response
-    const { isCrossOrigin } = this.#rules
     const closes = this.#isLastAnswer || this.#host.isDraining
     if (this.#isPaused) response.resume()
     this.#writeStatus(status)
@@ -295,7 +297,8 @@ export class Exchange {
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (typeLines !== null) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      response.writeHeader('Content-Type', typeLines ?? (isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE))
+      const jsonType = this.#rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
+      response.writeHeader('Content-Type', typeLines ?? jsonType)
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
     else this.#endWithBody(body, closes)

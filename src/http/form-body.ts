@@ -21,9 +21,9 @@ export function parseUrlencoded(bytes: Buffer): Parsed<FormFields> {
   } catch {
     return problem('The body is not percent-encoded UTF-8.')
   }
-  // Only so many parts are split, of which the first may be empty: on Node.js 24, twice as many fields take four times as long.
+  // Parsing stops at one field too many (the first part may be empty), because on Node.js 24 twice as many fields take four times as long.
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
-  return fieldsOf(new URLSearchParams(`?${some}`)) // which drops a leading question mark
+  return fieldsOf(new URLSearchParams(`?${some}`)) // it drops a leading question mark, which must not be the form's
 }
 
 /** RFC 2046, 5.1.1. */

@@ -14,6 +14,7 @@ interface ListenOptions extends Omit<RelayOptions, 'upstreamPort' | 'silentMs'> 
   readonly host: string
   readonly port: number
   readonly proxyProtocol: boolean
+  /** A request waits for the store at most this long. */
   readonly storeDeadlineMs: number
 }
 
@@ -77,8 +78,9 @@ async function listenThroughRelay(
   const relay = new ProxyRelay({ ...options, silentMs, upstreamPort: us_socket_local_port(socket) })
   exchangeHost.relay = relay
   onConnection(app, (response, isOpened) => {
-    const peer = isOpened ? peerOf(response) : undefined
-    if (isOpened && (peer === undefined || !relay.letIn(peer))) response.close()
+    if (!isOpened) return
+    const peer = peerOf(response)
+    if (peer === undefined || !relay.letIn(peer)) response.close() // it is another program of this machine
   })
   try {
     await relay.listen(host, port)

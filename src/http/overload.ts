@@ -26,7 +26,7 @@ const TICKS_PER_REQUEST = 2
 const RAISE_AFTER_MS = { 0: 500, 1: 2000 }
 /** Level 1 or 2 is left downwards once the delay was within the target for this long. */
 const LOWER_AFTER_MS = { 1: 1000, 2: 5000 }
-/** Level 1 is left once at most this share of new work was refused: some ticks are long below capacity, too. */
+/** Level 1 is left once at most this share of new work was refused: a few long ticks refuse some even when load is low. */
 const SHED_SHARE_MAX = 0.02
 
 /** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more would be served. */
@@ -120,10 +120,10 @@ export class Overload {
   admits(work: Work, nowMs = performance.now()): boolean {
     this.#startTick(nowMs)
     const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
-    let isAdmitted = isInBudget || this.#level < 2
+    const isExcepted = work === 'new' ? this.#newAdmitted < this.#others * NEW_PER_OTHER : this.#level < 2
+    const isAdmitted = isInBudget || isExcepted
     if (work === 'begun') this.#others++
     else {
-      isAdmitted = isInBudget || this.#newAdmitted < this.#others * NEW_PER_OTHER
       this.#newSeen++
       if (isAdmitted) this.#newAdmitted++
       else this.#newShed++
@@ -142,10 +142,10 @@ export class Overload {
     if (this.#isInTick) return
     this.#isInTick = true
     setImmediate(this.endTick)
-    const beforeMs = nowMs - this.#tickAtMs
+    const lastTickMs = nowMs - this.#tickAtMs
     this.#tickAtMs = nowMs
-    this.#budgetMs.new = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.new)
-    this.#budgetMs.begun = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.begun)
+    this.#budgetMs.new = budgetAfter(lastTickMs, this.#delayMsTarget * BUDGET_SHARE.new)
+    this.#budgetMs.begun = budgetAfter(lastTickMs, this.#delayMsTarget * BUDGET_SHARE.begun)
     this.#newAdmitted = 0
     this.#others = 0
   }

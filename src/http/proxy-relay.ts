@@ -124,14 +124,9 @@ export class ProxyRelay {
       client.off('end', leave)
       clearTimeout(timer)
       client.pause()
-      if (header.status === 'wrong') refuse(header.why)
-      else
-        this.#passOn(
-          client,
-          header.source ?? proxy,
-          bytes.subarray(header.headerBytes),
-          header.source === undefined,
-        )
+      if (header.status === 'wrong') return refuse(header.why)
+      const { source, headerBytes } = header
+      this.#passOn(client, source ?? proxy, bytes.subarray(headerBytes), source === undefined)
     }
     client.on('data', take)
     client.resume()

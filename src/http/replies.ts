@@ -1,4 +1,4 @@
-/** Refusals, in each endpoint's format. Endpoints write the bodies of successes. */
+/** What an Exchange answers: the form of each reply, and refusals in each endpoint's format. Endpoints write the bodies of successes. */
 
 import { STATUS_CODES } from 'node:http'
 import type { Ending, RefusalSubject } from '../domain/ending.ts'
@@ -9,6 +9,7 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 export interface Reply {
   readonly status: number
+  /** What log and metrics are told. */
   readonly ending?: Ending | undefined
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string

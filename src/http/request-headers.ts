@@ -3,7 +3,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../addresses/address.ts'
 
-/** Tells whether servers agree on where the body ends. */
+/** Tells how the body's end is known, and whether a proxy and this server agree on it. */
 export type Framing =
   | 'length'
   /** The answer ends the connection, because trailers could be taken for a request. */
@@ -37,7 +37,10 @@ const ABSENT = {
   requestId: '',
 }
 
-/** Takes 0.08 us a header that is read, however many the request has. */
+/**
+ * Reads the request of a client, who shares the connection with nobody: a second length could hide only a request of its own. Takes
+ * 0.08 us a header that is read, however many the request has.
+ */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const isPost = request.getMethod() === 'post'
   const coding = isPost ? request.getHeader('transfer-encoding') : ''

@@ -12,8 +12,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
-import type { Redemption, Solution } from '../protocol/wire.ts'
-import { ENVIRONMENT_FLAGS } from '../protocol/wire.ts'
+import { ENVIRONMENT_FLAGS, type Redemption, type Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
 const FIELDS_NOTE =
@@ -141,7 +140,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
   const text = textOf(body)
   if (typeof text !== 'string') return text
   if (text === '') return refused({ reason: 'body-empty' })
-  if (text.length > USUAL_BYTES_MAX && isNested(text))
+  if (text.length > USUAL_BYTES_MAX && hasManyBrackets(text))
     return refused({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
   try {
     const body: unknown = JSON.parse(text)
@@ -173,10 +172,10 @@ export function textOf(body: Buffer): string | Unparsed {
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** A long body has no more opening brackets; honest ones have two. Without this, refusing 7 KB of them takes as long as three requests. */
+/** Opening brackets in a body above USUAL_BYTES_MAX; honest ones have two. Without the bound, 7 KB of them cost as much as three requests. */
 const BRACKETS_MAX = 32
 
-function isNested(text: string): boolean {
+function hasManyBrackets(text: string): boolean {
   let brackets = 0
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
@@ -225,7 +224,7 @@ const NAME_CHARACTERS_MAX = 40
 /** A guess takes up to 20 us, and 8 KB have room for 1,400 fields: without this bound, a body would cost as much as 30 requests. */
 const GUESSED_FIELDS_MAX = 16
 
-/** Returns a message about a field that is probably misspelled, such as expectedIP. Ignoring that field would skip its check. */
+/** Returns a message about a probably misspelled field, such as expectedIP, if the right one is missing: its check would be skipped. */
 export function misspelling(value: object, known: readonly string[]): string | undefined {
   const letters = (name: string) => name.toLowerCase().replaceAll(/[^a-z]/g, '')
   const byLetters = new Map(known.map(name => [letters(name), name]))
@@ -250,7 +249,7 @@ export function refused(refusal: Refusal): Unparsed {
   return { ok: false, refusal }
 }
 
-/** What messages say of each field. They never repeat a value, which may be a secret. */
+/** What messages say of each field, except for the flags of `environment`. They never repeat a value, which may be a secret. */
 const EXPECTED: Readonly<Record<string, string>> = {
   nonce: 'the 32 lowercase hexadecimal characters that GET /challenge gave',
   counter: 'an integer from 0 to 2^53 - 1',
@@ -303,6 +302,7 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
     counter,
     solveTimeMs: Number(match[3]), // Cannot be Infinity with so few digits.
     fingerprintHash: match[4]!,
+    // The groups have the order of ENVIRONMENT_FLAGS.
     environment: {
       webdriver: match[5] !== undefined,
       chromeAbsent: match[6] !== undefined,

@@ -76,24 +76,22 @@ function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> 
   return { ok: true, body: body as SiteverifyFields }
 }
 
+/** Comes before `parseSiteverify`, because the secret tells which site it is. */
 export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
-
-/** Ignoring a misspelled one of these would skip its check. */
-const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
 
 /** Backends that know no address send an empty field. */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }
 
+/** A misspelled one of these is refused: an unknown field is ignored, which would skip its check. */
+const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
+
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
   const asked: Record<string, unknown> = {}
-  for (const name of KNOWN) {
-    const value = fields[name]
-    if (!isLeftOut(value)) asked[name] = value
-  }
+  for (const name of KNOWN) if (!isLeftOut(fields[name])) asked[name] = fields[name]
   const detail = misspelling(fields, CHECKED_FIELDS)
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
@@ -122,7 +120,7 @@ const REASON_OF_FIELD: Readonly<Record<string, Reason>> = {
 }
 
 function refusalFor({ keyword, instancePath }: ErrorObject): Refusal {
-  if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
+  if (keyword === 'required') return { reason: 'token-missing' } // endpoints/siteverify.ts has refused a missing secret
   const field = instancePath.slice(1)
   if (field === 'idempotency_key')
     return { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }

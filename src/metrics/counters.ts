@@ -1,4 +1,4 @@
-/** Counts by the table of metrics. Only a label's new value makes a text; buckets are named when they are read. */
+/** Counts by the table of metrics (table.ts). Flat names are made for new label values and for readers, so counting makes no garbage. */
 
 import {
   COUNTED_KEYS,

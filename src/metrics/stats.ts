@@ -20,6 +20,7 @@ export interface Snapshot {
 }
 
 interface StatsSources {
+  /** Gauges, and counters that are counted elsewhere. */
   readGauges(): Values
   /** @returns undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
@@ -29,7 +30,7 @@ interface StatsSources {
 }
 
 export class Stats {
-  /** All counts but those that a site has: `snapshot` adds them. */
+  /** All counts but those in `#sites` and `#otherSites`, which `snapshot` adds. */
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
@@ -51,9 +52,10 @@ export class Stats {
     if (endpoint === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
     const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
-    counts.requests.at(endpoint).at(status).at(outcomeLabel(ending)).add()
+    const outcome = outcomeLabel(ending)
+    counts.requests.at(endpoint).at(status).at(outcome).add()
     if (siteKey !== undefined && this.#metricsSites.has(siteKey))
-      this.counts.siteRequests.at(siteKey).at(endpoint).at(outcomeLabel(ending)).add()
+      this.counts.siteRequests.at(siteKey).at(endpoint).at(outcome).add()
     switch (ending?.kind) {
       case 'issued':
         counts.difficulty.at(ending.puzzle).add(ending.difficulty)

@@ -31,7 +31,7 @@ export class Totals {
   /** Set by the primary process: the cause for which a start waits for its store, later the signing key and the last reload. */
   gauges: Partial<Record<FlatName, number>> = {}
   /** Running workers, in the order of their first snapshots. */
-  readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
+  readonly #living = new Map<Worker, { readonly seatIndex: number; readonly snapshot: Snapshot }>()
   /** The last snapshots of ended workers. `#retired` is their sum. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
@@ -39,21 +39,18 @@ export class Totals {
   readonly #siteKeys = new Set<string>()
   readonly #readGauges: () => Values
 
+  /** @param readGauges further values of the primary process, as they are now */
   constructor(readGauges: () => Values = () => ({})) {
     this.#readGauges = readGauges
   }
 
-  /**
-   * Replaces what the worker sent before, even after its end.
-   *
-   * @param index its seat
-   */
-  take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
+  /** Replaces what the worker sent before, even after its end. */
+  take(worker: Worker, sent: Partial<Snapshot>, seatIndex: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites)
       if (siteKey !== '' && this.#siteKeys.size < SITES_MAX) this.#siteKeys.add(siteKey)
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
-    else this.#living.set(worker, { index, snapshot })
+    else this.#living.set(worker, { seatIndex, snapshot })
   }
 
   /** Keeps the ended worker's counters, and drops its gauges. */
@@ -80,16 +77,16 @@ export class Totals {
 
   workers(): readonly WorkerStats[] {
     const newest = new Map<number, Worker>()
-    for (const [worker, { index }] of this.#living) newest.set(index, worker)
+    for (const [worker, { seatIndex }] of this.#living) newest.set(seatIndex, worker)
     let free = 0
     const freeNumber = () => {
       while (newest.has(free)) free++
       return free++
     }
     return [...this.#living]
-      .map(([worker, { index, snapshot }]) => ({
+      .map(([worker, { seatIndex, snapshot }]) => ({
         worker,
-        number: newest.get(index) === worker ? index : freeNumber(),
+        number: newest.get(seatIndex) === worker ? seatIndex : freeNumber(),
         values: snapshot.values,
       }))
       .sort((a, b) => a.number - b.number)

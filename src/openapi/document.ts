@@ -15,7 +15,7 @@ import {
   RedeemedSchema,
   SiteverifySuccessSchema,
 } from './answer-schemas.ts'
-import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
+import { HEADERS, headerRefs, headersOf, type Json, jsonContent, refusalResponses } from './responses.ts'
 
 export function openapiRoute(version: string): ContentRoute {
   const content = Buffer.from(JSON.stringify(openapiDocument(version)))
@@ -47,7 +47,7 @@ large hosted CAPTCHAs.
 Limits, lifetimes and the longest body are those that the service has unless configured otherwise. Other paths are
 answered with 404 and an error body. Clients should ignore fields that they do not know.`
 
-export function openapiDocument(version: string): Node {
+export function openapiDocument(version: string): Json {
   return {
     openapi: '3.1.1',
     info: {
@@ -115,7 +115,7 @@ const REDEMPTION_REASONS = [
   'score-too-low',
 ] as const
 
-const SITEVERIFY_CONTENT: Node = {
+const SITEVERIFY_CONTENT: Json = {
   schema: schemaRef('SiteverifyRequest'),
   examples: { redemption: { value: EXAMPLES.siteverifyRequest } },
 }
@@ -124,12 +124,13 @@ interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly description: string
-  readonly security: readonly Node[]
-  readonly requestBody?: Node
+  readonly security: readonly Json[]
+  readonly requestBody?: Json
+  /** These describe the response with 200: its text, headers of this endpoint alone, schemas of `components`, and bodies. */
   readonly answer: string
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
-  readonly examples: Node
+  readonly examples: Json
   /** Reasons for its refusals, without COMMON_REASONS. `internal` is not listed, as its answer is that of `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
@@ -203,21 +204,19 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
   },
 }
 
-function pathItem(endpoint: EndpointName): Node {
+function pathItem(endpoint: EndpointName): Json {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
-  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...texts } = OPERATIONS[endpoint]
+  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...asIs } = OPERATIONS[endpoint]
   const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
-  // Refusals of /siteverify have status 200, like its successes.
-  const { 200: refusal, ...responses } = refusalResponses(refusals)
-  const refused = refusal?.content['application/json']
+  // Most refusals of /siteverify have status 200 like its successes, so they share a response.
+  const { 200: refusalsWith200, ...responses } = refusalResponses(refusals)
+  const refused = refusalsWith200?.content['application/json']
   const anyOf = [...schemas.map(schemaRef), ...(refused === undefined ? [] : [refused.schema])]
-  const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, {
-    ...examples,
-    ...refused?.examples,
-  })
+  const allExamples = { ...examples, ...refused?.examples }
+  const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, allExamples)
   const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) }
   const operation = {
-    ...texts,
+    ...asIs,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
     ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
     ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
@@ -226,7 +225,7 @@ function pathItem(endpoint: EndpointName): Node {
   return { [method]: operation }
 }
 
-const SITE_KEY_PARAMETER: Node = {
+const SITE_KEY_PARAMETER: Json = {
   name: 'X-Site-Key',
   in: 'header',
   required: true,
@@ -235,8 +234,8 @@ const SITE_KEY_PARAMETER: Node = {
   example: EXAMPLES.siteKey,
 }
 
-const SITE_KEY_REF: Node = { $ref: '#/components/parameters/SiteKey' }
+const SITE_KEY_REF: Json = { $ref: '#/components/parameters/SiteKey' }
 
-function schemaRef(name: string): Node {
+function schemaRef(name: string): Json {
   return { $ref: `#/components/schemas/${name}` }
 }

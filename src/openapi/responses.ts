@@ -6,7 +6,7 @@ import type { Reason } from '../domain/outcome.ts'
 import { SIGNALS } from '../domain/site-fields.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
 
-export type Node = Readonly<Record<string, unknown>>
+export type Json = Readonly<Record<string, unknown>>
 
 interface OperationRefusals {
   readonly style: ErrorStyle
@@ -14,7 +14,7 @@ interface OperationRefusals {
   readonly reasons: readonly Reason[]
 }
 
-type RefusalResponse = Node & { readonly content: ReturnType<typeof jsonContent> }
+type RefusalResponse = Json & { readonly content: ReturnType<typeof jsonContent> }
 
 export function refusalResponses(operation: OperationRefusals): Record<string, RefusalResponse> {
   const responses: Record<string, RefusalResponse> = {}
@@ -66,15 +66,15 @@ function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[])
   })
 }
 
-function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
-  const examples: Record<string, Node> = {}
+function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Json {
+  const examples: Record<string, Json> = {}
   for (const reason of reasons)
     examples[answerTo(reason, style).code] ??= { value: refusalBody({ reason }, style) }
   return examples
 }
 
 /** @param examples by name, each `{ value }` */
-export function jsonContent(schema: TSchema | Node, examples: Node) {
+export function jsonContent(schema: TSchema | Json, examples: Json) {
   return { 'application/json': { schema, examples } }
 }
 
@@ -87,7 +87,7 @@ const HEADERS_BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   503: LIMIT_HEADERS,
 }
 
-export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
+export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Json {
   return headerRefs([
     ...(HEADERS_BY_STATUS[status] ?? []),
     'Cache-Control',
@@ -96,15 +96,15 @@ export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOri
   ])
 }
 
-export function headerRefs(names: readonly string[]): Node {
+export function headerRefs(names: readonly string[]): Json {
   return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function header(description: string, example: string | number, more: Node = {}): Node {
+function header(description: string, example: string | number, more: Json = {}): Json {
   return { description, required: true, schema: { type: 'string', ...more }, example }
 }
 
-export const HEADERS: Readonly<Record<string, Node>> = {
+export const HEADERS: Readonly<Record<string, Json>> = {
   'Retry-After': header('Whole seconds after which the request would be admitted.', 17, {
     type: 'integer',
     minimum: 1,

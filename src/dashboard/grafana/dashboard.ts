@@ -17,6 +17,7 @@ function seriesOf(key: MetricKey, where = '', part: Part = ''): string {
   return `${METRICS[key].name}${part}{instance=~"$instance"${where === '' ? '' : `,${where}`}}`
 }
 
+// Below, `where` is label matchers and `by` label names, as PromQL writes them; '' is none.
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
 const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
 const rate = (key: MetricKey, where = '', by = '', part: Part = '') =>
@@ -130,9 +131,7 @@ const SCORES = [
     mean: mean('scores'),
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
-  panel(22, 'Scores', 'scores', HEATMAP, {
-    '{{le}}': increase('scores', 'le', '_bucket'),
-  }),
+  panel(22, 'Scores', 'scores', HEATMAP, { '{{le}}': increase('scores', 'le', '_bucket') }),
   panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
 

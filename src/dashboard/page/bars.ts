@@ -75,9 +75,8 @@ function makeRow(choose?: () => void) {
 /** A row that moves loses the focus, so rows that go are removed first, and then only those that are out of place move. */
 function setRows(list: HTMLElement, rows: readonly HTMLElement[]): void {
   for (const row of [...list.children]) if (!rows.includes(row as HTMLElement)) row.remove()
-  for (const [index, row] of rows.entries()) {
+  for (const [index, row] of rows.entries())
     if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
-  }
 }
 
 /** The path of a vertical line for each step. */

@@ -24,9 +24,8 @@ function filled<Made extends Element>(
   attributes: Attributes,
   children: readonly Child[],
 ): Made {
-  for (const [name, value] of Object.entries(attributes)) {
+  for (const [name, value] of Object.entries(attributes))
     element.setAttribute(name, value === true ? '' : String(value))
-  }
   element.append(...children)
   return element
 }

@@ -147,7 +147,7 @@ const TRAFFIC: LinePanelSpec = {
       axisEnd: 1,
       values({ seconds, traffic: { challenges, passed, failed, redeemed, refused } }) {
         const curves = [challenges, solutions(passed, failed), redeemed, refused]
-        // A step in which the clock was set back has 0 seconds.
+        // After the primary process stood still, two steps can end in one millisecond.
         return curves.map(counts => counts.map((count, step) => count / (seconds[step]! || 1)))
       },
     },

@@ -33,7 +33,7 @@ const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as
  */
 export function timeTicks(fromMs: number, toMs: number, ticksMax: number, offsetMinutes: number): number[] {
   const spanMinutes = (toMs - fromMs) / MINUTE_MS
-  const step = TIME_STEPS_MINUTES.find(minutes => spanMinutes / minutes <= ticksMax) ?? 1440
+  const step = TIME_STEPS_MINUTES.find(minutes => spanMinutes / minutes <= ticksMax) ?? 24 * 60
   const stepMs = step * MINUTE_MS
   const shiftMs = offsetMinutes * MINUTE_MS
   const ticks: number[] = []

@@ -28,12 +28,12 @@ function tile(name: string, value: string, note = '', level?: Level): HTMLElemen
 function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): HTMLElement[] {
   const { workers, workersRunning, isReady, isHealthy, workerCrashes } = service
   const upSince = (sinceMs: number) => `up ${duration((nowMs - sinceMs) / 1000)}`
-  const state = isHealthy ? (['Ready', 'good'] as const) : (['Degraded', 'warn'] as const)
-  const [ready, readyLevel] = isReady ? state : (['Not ready', 'bad'] as const)
+  const whenReady = isHealthy ? (['Ready', 'good'] as const) : (['Degraded', 'warn'] as const)
+  const [state, stateLevel] = isReady ? whenReady : (['Not ready', 'bad'] as const)
   const replaced = workerCrashes === 0 ? 'none crashed' : `${workerCrashes} crashed, replaced`
   const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
   const tiles = [
-    tile('Service', ready, upSince(startedAtMs), readyLevel),
+    tile('Service', state, upSince(startedAtMs), stateLevel),
     storeTile(service, lastMinute.storeP99Ms),
     tile('Workers', `${workersRunning} of ${workers}`, replaced, level),
   ]
