@@ -1,3 +1,5 @@
+/** The embedded store: the conformance suite, its state over stops and crashes, the file of sites, and who holds its directory. */
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -71,7 +73,10 @@ async function make(): Promise<TestStore> {
 
 storeConformance('embedded', make)
 
-/** A server and a client, on clocks that the test sets; both end with the test. */
+/**
+ * A server and a client, on clocks that the test sets; both end with the test. `pass` moves both clocks on, and `sweepAll` returns
+ * how many windows, marks and meters are left.
+ */
 async function start(t: TestContext, dataDir = temporaryDir('store'), options: Partial<ServerOptions> = {}) {
   const [wall, machine] = [{ now: Date.UTC(2026, 0, 1) }, { now: 5_000_000 }]
   const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
@@ -99,19 +104,8 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
     const metering = meteringOf(addressKey)
     return nonceOn(store, { addressKey, addressLimit: limit, siteLimit: limit, spend: spent, metering })
   }
-  return {
-    dataDir,
-    path: join(dataDir, SITES_JSONL),
-    server,
-    store,
-    told,
-    wall,
-    machine,
-    pass,
-    sweepAll,
-    spend,
-    stop,
-  }
+  const path = join(dataDir, SITES_JSONL)
+  return { dataDir, path, server, store, told, wall, pass, sweepAll, spend, stop }
 }
 
 test('embedded: what has expired is swept, what has not stays', async t => {
@@ -119,7 +113,7 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   for (let index = 0; index < 300; index++) {
     await challengeOn(store, { addressKey: freshKey() })
     await spend(freshNonce(Date.now()))
-    await spend(freshNonce(Date.now()), freshKey(), 1000)
+    await spend(freshNonce(Date.now()), freshKey(), 1000) // above 64 a nonce has a mark of its own
   }
   assert.deepEqual(sweepAll().slice(0, 2), [900, 300])
   pass(61_000)
@@ -216,7 +210,7 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
 
 test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
   const state = new State(2 ** 30)
-  const { windows } = state
+  const { windows } = state // an entry takes 112 bytes beside its key and value, and a meter 200
   windows.set('a', uint32Text(1))
   windows.set('bb', uint32Text(9))
   windows.set('a', `${uint32Text(1)}longer`)
@@ -232,7 +226,7 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
 })
 
 test('a sweep does not fall behind new entries: where 6,000 a second live for a minute, two times the living are held at most', () => {
-  const [state, scale] = [new State(2 ** 30), 20]
+  const [state, scale] = [new State(2 ** 30), 20] // a twentieth of the entries, to save time
   const clock = { now: 0 }
   const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
   let added = 0
@@ -244,7 +238,7 @@ test('a sweep does not fall behind new entries: where 6,000 a second live for a 
   assert.ok(state.windows.size < (2 * 360_000) / scale, `${state.windows.size}`)
 })
 
-test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async _t => {
+test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async () => {
   const dataDir = temporaryDir('store')
   const state = new State(2 ** 30)
   state.windows.set('l:a', 'record')
@@ -273,7 +267,7 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   assert.match(String(loaded('boot 1')[3]), /damaged/)
 })
 
-test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async _t => {
+test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async () => {
   const { dataDir, path, file } = newSites()
   const { site } = await createSite(file, { name: 'first' })
   const before = statSync(path).size
@@ -296,7 +290,7 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
-const SITE = /\w of a site: expected /
+const SITE_PROBLEM = /\w of a site: expected /
 const SITE_MISTAKES = [
   ['"name":"a"', '"name":1'],
   ['"active":true', '"active":"false"'],
@@ -319,7 +313,7 @@ const SITE_MISTAKES = [
     limit => ['"origins":[]', `"limits":{"redeem":${limit}},"origins":[]`] as const,
   ),
 ] as const
-const API_KEY = /siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key/
+const KEY_PROBLEM = /siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key/
 const KEY_MISTAKES = [
   [/"siteKey":("site_\w+","createdAt":\d+,"expiresAt")/, '"site":$1'],
   ['"secretSha256":', '"secret":'],
@@ -328,7 +322,7 @@ const KEY_MISTAKES = [
   ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
 ] as const
 
-test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async _t => {
+test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async () => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'a', minScore: 1e-7 }) // JSON does not write it as a flag would
   await file.closeFile()
@@ -339,10 +333,10 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"other": 1}', /"other" is no part that this version knows/],
     ['{"changes": [[1, {}]]}', /a change is no site and no API key/],
     ['{"changes": [["1", {"site": {"siteKey": "s"}}]]}', /a change is no site and no API key/],
-    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', SITE],
-    ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE] as const),
-    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', API_KEY],
-    ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), API_KEY] as const),
+    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', SITE_PROBLEM],
+    ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE_PROBLEM] as const),
+    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', KEY_PROBLEM],
+    ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), KEY_PROBLEM] as const),
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
     ['{"audit": [null]}', /audit is no list of entries/],
@@ -372,10 +366,10 @@ const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
 }
 
 const SECRET = 'a secret of more than thirty-two characters'
-/** A new secret is made for one that is gone. */
+/** Damaged secrets. One that is gone is made anew. */
 const NO_SECRETS = { empty: '', cut: 'abcdef', garbage: Buffer.alloc(64, 0xfe) }
 
-test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async _t => {
+test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async () => {
   const dataDir = temporaryDir('store')
   const [first, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   for (const name of ['a', 'b', 'c']) await createSite(store.sites, { name })
@@ -440,7 +434,7 @@ test('embedded: without hard links, the secret that another process makes at the
   assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 
-test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
+test('embedded: the sites are written anew once half of the file is dead, and are the same', async () => {
   const { dataDir, path, file } = newSites()
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
@@ -494,7 +488,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   await file.closeFile()
 })
 
-test('embedded: a change that is written, but whose answer is lost, is not told to have failed', async _t => {
+test('embedded: a change that is written, but whose answer is lost, is not told to have failed', async () => {
   const dataDir = temporaryDir('store')
   const [server, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   const commit = server.sites.commit.bind(server.sites)
@@ -530,7 +524,7 @@ test('embedded: a full disk while the state is saved: the part that was written 
   assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
 })
 
-test('embedded: after root has written the sites anew, they still belong to the user of the service', async _t => {
+test('embedded: after root has written the sites anew, they still belong to the user of the service', async () => {
   const { path, file } = newSites()
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = statSync(path)
@@ -698,7 +692,7 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async _t => {
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)
