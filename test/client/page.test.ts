@@ -31,8 +31,9 @@ const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
 const { PATH, HOME } = process.env
 
-// All that is awaited stands before the first test: the file's end would come while it waits.
-const form = (imports: string, more = '') => `${imports}
+// All that is awaited stands before the first test: node:test would take the file for ended while it waits later.
+/** @param firstLine may make it a client component @param attributes more attributes of the component */
+const contactPage = (firstLine: string, attributes = '') => `${firstLine}
 import { useState } from 'react'
 import { PowGate } from 'powgate-page/react'
 export default function Contact() {
@@ -40,7 +41,7 @@ export default function Contact() {
   const [count, press] = useState(0)
   return <form action="${pages.origin()}/received" method="post">
     <input name="name" defaultValue="" />
-    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${more} />
+    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${attributes} />
     <output>{told}</output>
     <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
     <button>Send</button>
@@ -55,8 +56,8 @@ const LAYOUT = `export default function Layout({ children }) {
 const shop = join(project, 'shop')
 for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
 writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
-writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
-writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
+writeFileSync(join(shop, 'app/new/page.jsx'), contactPage("'use client'"))
+writeFileSync(join(shop, 'pages/old.jsx'), contactPage('', 'auto="focus"'))
 writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
 const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
 await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
@@ -118,7 +119,7 @@ for (const path of ['/new', '/old'])
         await new Promise(resolve => setTimeout(resolve, 3000))
         await route.continue()
       })
-    // The scripts of Next.js come late. /new has the widget's script in its layout, so long before them; /old gets it by them.
+    // The layout of /new has the widget's script, so it runs before those of Next.js, which are delayed; at /old these load it.
     const { page, notes } = await visit(browser, 'about:blank', { prepare })
     await page.goto(origin + path, { waitUntil: 'commit' })
     await page.fill('input[name=name]', 'Ada')

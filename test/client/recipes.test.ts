@@ -55,8 +55,8 @@ const site = await service.createSite({ difficulty: EASY })
 /** What lies between a recipe and the service. */
 const network = await FaultyProxy.start(service.port)
 const { PATH, HOME } = process.env
-const quiet = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
-const env = { PATH, HOME, ...quiet, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const forTools = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
+const env = { PATH, HOME, ...forTools, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
 const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
@@ -74,7 +74,7 @@ test('the package holds what it needs and nothing else, depends on nothing and i
   assert.deepEqual([...new Set(imports.map(([, from]) => from))], ['./powgate.js'])
 })
 
-/** Says what the client makes of a good token, of the same again, of a lost answer, and of an address where nobody listens. */
+/** Says what the client makes of a good token, the same again, a lost answer, a URL where nobody listens, and an aborted signal. */
 const TRIAL = `
 import { Powgate } from 'powgate-client'
 export async function trial({ POWGATE_URL: url, POWGATE_API_KEY: apiKey, TOKENS, NOBODY }) {
@@ -170,7 +170,7 @@ describe('on each runtime', () => {
     }))
 })
 
-/** An answer of a server that is starting. */
+/** The first answer of a server that is starting. */
 async function ask(url: string): Promise<string> {
   return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
 }
@@ -228,7 +228,7 @@ function recipeTests(name: string, recipe: Recipe): void {
   })
 }
 
-/** A server of a framework, which a visitor calls from its address. 403 names the code or has words for the visitor. */
+/** A framework's server, started at the first form. 200 is a pass, 403 names the code or has words for the visitor, 503 is no verdict. */
 function server(args: string, contentType: string, encode: (token: string) => string): Recipe {
   let child: ChildProcess | undefined
   let url = ''
@@ -293,6 +293,7 @@ function programTests(name: string, command: string, ...args: readonly string[])
       return { word: stdout.trim().replace('refused: ', ''), why: '' }
     } catch (error) {
       const { stdout, stderr } = error as { stdout: string; stderr: string }
+      // A trace may quote the line that raises, with its texts in quotation marks; the reason itself comes last.
       const reasons = (stderr + stdout).match(/(?<!")(POWGATE_\w+ is not set|status \d+, .+|no answer: .+)/g)
       const why = reasons?.at(-1)
       assert.ok(why !== undefined, `says nothing of why: ${stderr}${stdout}`)
@@ -328,10 +329,7 @@ func main() {
 describe('Go', () => {
   before(() => {
     writeFileSync(join(project, 'main.go'), GO_MAIN)
-    return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], {
-      cwd: project,
-      env: env,
-    })
+    return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], { cwd: project, env })
   })
   programTests('compiled', './powgate-go')
 })

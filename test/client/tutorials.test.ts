@@ -24,7 +24,7 @@ const START_MS = 120_000
 
 const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(name => `tutorials/${name}`)]
 
-/** `powgate`, and `node_modules` of all shops. */
+/** Has `powgate`, the tree that commands run in, and `node_modules`, which all shops share. */
 const home = temporaryDir('tutorials')
 
 symlinkSync(ROOT, join(home, 'powgate'))
@@ -32,7 +32,7 @@ installInto(home, join(ROOT, 'client'), PEERS, ['express', 'next', 'react', 'rea
 installInto(home, join(ROOT, 'client/page'), PEERS, [])
 const service = await TestService.start('embedded', UNLIMITED)
 
-/** Blocks of shell commands, and files: a line with the name of a file, and then its text. */
+/** The lines of all blocks of shell commands, and the files: each has a line with its name, and then a block with its text. */
 function readTutorial(page: string) {
   const text = readFileSync(join(ROOT, 'docs', `${page}.md`), 'utf8')
   const commands = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block]) =>
@@ -48,7 +48,7 @@ const only = (commands: readonly string[], part: string): string => {
   return found[0]!
 }
 
-/** Follows a tutorial to its running server. The terminal has what that writes. */
+/** Follows a tutorial to its running server; `terminal` returns what that has written so far. */
 async function follow(page: string): Promise<{ url: string; terminal: () => string }> {
   const { commands, files } = readTutorial(page)
   const port = await freePort()
@@ -76,7 +76,8 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   const isNext = page.endsWith('nextjs')
   if (isNext) writeFileSync(join(shop, 'next.config.mjs'), TURBOPACK)
   for (const command of commands)
-    if (/^(cp|echo|go mod|npx next build|npm pkg)/.test(command) || command.includes('npm pkg'))
+    if (/^(cp|echo|go mod|npx next build)|npm pkg/.test(command))
+      // others create the site, download, or start the server
       await run('sh', ['-c', installed(command)], { cwd: shop, env })
 
   const start = installed(filled(only(commands, 'POWGATE_API_KEY=')))
@@ -95,7 +96,7 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   return { url, terminal: () => written }
 }
 
-/** A command, with the programs that it would have installed. */
+/** The command with programs of this machine in place of those that the tutorial installs. */
 const installed = (command: string): string =>
   command
     .replace('npx next', 'node node_modules/next/dist/bin/next')

@@ -18,7 +18,7 @@ interface Rule {
 
 interface Case {
   readonly alertname: string
-  /** Labels, and the summary. */
+  /** In the file labels and the summary side by side; the test puts what promtool expects in their place. */
   exp_alerts: (object & { readonly summary?: string })[]
 }
 

@@ -29,8 +29,8 @@ const [shop, forum, quiet] = await Promise.all(
 type Tally = Readonly<Record<string, number>>
 
 /**
- * What the page shows of all sites and of one: challenges, verifications, how many passed, and redemptions. history.test.ts has
- * how each number is computed; here it is enough that each comes from the right place.
+ * What the page shows of all sites and of one, after the requests that follow here. A funnel has challenges, verifications, those
+ * that passed, and redemptions. How numbers are computed is in history.test.ts; here each has to come from the right place.
  */
 const ALL = { funnel: [11, 7, 5, 1], refusals: { 'token-used': 1, 'rate-limited': 1, 'site-unknown': 1 } }
 const FORUM = { funnel: [7, 3, 1, 0], refusals: { 'rate-limited': 1 } }
@@ -87,7 +87,7 @@ async function open(query = '') {
   return visit
 }
 
-/** Texts of a panel's rows: name -> count. */
+/** The counts that a panel's rows show, by their names. */
 function rowsOf(page: Page, title: string): Promise<Record<string, string>> {
   return page.evaluate(`Object.fromEntries(
     [...document.querySelectorAll('.panel')].find(panel => panel.querySelector('h3').textContent === ${JSON.stringify(title)})
@@ -101,6 +101,7 @@ const funnelOf = async (page: Page) => (await page.locator('.funnel b').allTextC
 test('the page shows what was sent, for all sites and for the one that is chosen', async () => {
   const isCounted = async () => {
     const { challenges, passed, failed, redeemed, refused } = (await data('range=30m')).traffic
+    // 11 challenges, 7 verifications, 1 redemption and 3 refusals.
     return total([challenges, passed, failed, redeemed, refused].flat()) >= 22
   }
   await eventually(PATIENCE_MS, 'all requests counted', isCounted)
@@ -151,7 +152,7 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   const { times } = await data('range=30m')
   const local = new Date(times[0] + 330 * 60_000)
   assert.deepEqual([Number(hour), Number(minute)], [local.getUTCHours(), local.getUTCMinutes()])
-  // A step that is added meanwhile moves all others, every ten seconds: once more, then.
+  // Every ten seconds a step is added, which moves all others: if that came in between, once more.
   for (let attempt = 0; attempt < 3; attempt++) {
     await page.keyboard.press('Home')
     await page.keyboard.press('ArrowRight')

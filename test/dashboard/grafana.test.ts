@@ -33,7 +33,7 @@ const ON_THE_PAGE_ONLY: Readonly<Record<string, string>> = {
 const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
 const OTHER_NAMES = ['offset', 'and', 'or', 'unless', 'up']
-/** A name that is no function's, its selector and its range. */
+/** A name that is no function's, with its selector `{...}` and the `[` of its range, if it has them. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\b(?:by|on) \(([^)]*)\)/g
 
@@ -65,8 +65,8 @@ const SERIES: ReadonlyMap<string, Series> = new Map(
   }),
 )
 
-/** The series that a query names, once for each time. Throws if it names a metric or label that is not there. */
-function check(expr: string): Series[] {
+/** Returns the series that a query names, as often as it names them. Throws if it names a metric or label that is not there. */
+function checkedSeries(expr: string): Series[] {
   const withoutTexts = expr.replace(/"[^"]*"/g, '""')
   const found: Series[] = []
   for (const [, name, selector = '', range] of withoutTexts.replace(GROUPING, '').matchAll(NAME)) {
@@ -89,14 +89,14 @@ function check(expr: string): Series[] {
   return found
 }
 
-/** The labels after `by`. */
+/** The labels after `by` and `on`. */
 function groupsOf(expr: string): string[] {
   return [...expr.matchAll(GROUPING)].flatMap(([, labels]) => labels!.split(', '))
 }
 
 test('every query of the dashboard names metrics and labels that exist, of the chosen hosts', () => {
   for (const { expr, legendFormat } of targets) {
-    const found = check(expr)
+    const found = checkedSeries(expr)
     assert.ok(found.length > 0, expr)
     assert.equal(expr.split('{instance=~"$instance"').length - 1, found.length, `not of $instance: ${expr}`)
     assert.doesNotMatch(expr, /process[=!]/, 'the store process is a process too')
@@ -112,7 +112,7 @@ test('every query of the dashboard names metrics and labels that exist, of the c
 
 test('every rule for Prometheus names metrics and labels that exist', () => {
   assert.ok(rules.length > 15)
-  for (const expr of rules) check(expr)
+  for (const expr of rules) checkedSeries(expr)
 })
 
 test('the plot of the clocks shows those that are behind, too', () => {
@@ -122,11 +122,12 @@ test('the plot of the clocks shows those that are behind, too', () => {
 test('ids are unique, for links name them; every panel asks the chosen data source', () => {
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
   const asked = [...panels.filter(({ targets }) => targets !== undefined), ...targets]
-  for (const { datasource } of asked) assert.equal(datasource?.uid, '$' + '{datasource}')
+  for (const { datasource } of asked) assert.equal(datasource?.uid, '$' + '{datasource}') // not one of our templates
 })
 
 test('what the page of the dashboard shows too has the same title', () => {
   const text = textOf('src/dashboard/page/panels.ts')
+  // Titles that a function returns are those of rows in a panel.
   const shown = [...text.matchAll(/(?<!return \{ )(?:title|heading): '([^']+)'/g)].map(([, title]) => title!)
   const titles = new Set(panels.map(({ title }) => title))
   const missing = shown.filter(title => !titles.has(title))
@@ -134,7 +135,7 @@ test('what the page of the dashboard shows too has the same title', () => {
 })
 
 test('every metric is shown, and every endpoint has a panel of its latency', () => {
-  const shown = new Set(targets.flatMap(({ expr }) => check(expr).map(({ metric }) => metric.name)))
+  const shown = new Set(targets.flatMap(({ expr }) => checkedSeries(expr).map(({ metric }) => metric.name)))
   const missing = metrics.map(({ name }) => name).filter(name => !shown.has(name))
   assert.deepEqual(missing, [], 'no panel shows these')
   const latencies = panels.map(({ title }) => title).filter(title => title.startsWith('Latency of '))

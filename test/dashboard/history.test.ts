@@ -33,7 +33,7 @@ describe('steps', () => {
 
   test('half an hour is kept in steps of 10 s and a day in steps of 2 min, no more', () => {
     const history = startHistory()
-    const adds = 25 * 360
+    const adds = 25 * 360 // 25 hours
     for (let add = 1; add <= adds; add++) history.add(timeOf(add), challenges(add))
     const fine = history.view('30m', null)
     assert.equal(fine.times.length, 180)
@@ -97,6 +97,7 @@ describe('steps', () => {
       () => aheadMs,
     )
     for (const add of [1, 2, 3]) history.add(timeOf(add), challenges(add))
+    // The function above, which reads `aheadMs`, is the clock's deviation for the history.
     for (aheadMs of [3_600_000, -3_600_000]) {
       const { times, seconds, nowMs, startedAtMs } = history.view('30m', null)
       assert.deepEqual(
@@ -120,6 +121,7 @@ describe('sites', () => {
 
   test('a site without requests in the range is forgotten', () => {
     const history = startHistory()
+    // The first step takes its counts, all others add none, and half an hour has 180 steps.
     for (let add = 1; add <= 181; add++)
       history.add(timeOf(add), counted({}, { site_a: challenges(1).values }))
     assert.deepEqual(history.view('30m', null).sites, [])

@@ -10,7 +10,7 @@ import { serveHistory, WELL } from './stage.ts'
 type Look = readonly ['light' | 'dark', 'desktop' | 'phone']
 const PHONE = { viewport: { width: 360, height: 760 }, hasTouch: true, isMobile: true }
 
-/** Opens a page and finds it faultless. */
+/** Asserts that a page has no fault. */
 async function lookAt(url: string, look: Look, state: string): Promise<void> {
   const [colorScheme, device] = look
   const about = `${state}, ${look.join(' ')}`
@@ -18,6 +18,7 @@ async function lookAt(url: string, look: Look, state: string): Promise<void> {
   const visit = await openPage(browser, url, { colorScheme, ...size })
   const { page } = visit
   await page.locator('body[data-loaded]').waitFor()
+  // Plots are drawn by a ResizeObserver, which has run by the second frame.
   await page.evaluate('new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
   assert.deepEqual(await axeViolations(page, { hasBestPractices: true }), [], about)
   const overflow = await page.evaluate(
@@ -53,7 +54,7 @@ const empty = () => new History(Date.now() - 3000, () => undefined)
 const counts = { workersRunning: 1, workersWithStore: 0, workerCrashes: 3 }
 const inTrouble = { ...WELL, isReady: false, isHealthy: false, ...counts }
 
-/** All looks of all would take minutes: what differs between states is what is there, not its colours. */
+/** Each state is seen in one or two of the four looks: all would take minutes, and states differ in content, not in colours. */
 const STATES: readonly [name: string, url: string, ...looks: Look[]][] = [
   ['half-hour', `${day}/dashboard`, ['light', 'desktop'], ['dark', 'phone']],
   ['day', `${day}/dashboard?range=24h`, ['dark', 'desktop'], ['light', 'phone']],

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { ADD_MS, type DashboardData, History } from '../../src/dashboard/history.ts'
+import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import { duration, exact, milliseconds, percent, rate, short } from '../../src/dashboard/page/format.ts'
 import { limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
@@ -46,10 +46,10 @@ describe('axes', () => {
 
   test('times are round in the zone of the viewer', () => {
     const noon = Date.UTC(2026, 2, 3, 12)
-    const india = -330
-    const ticks = timeTicks(noon - 86_400_000, noon, 6, india)
+    const indiaMinutes = -330 // as getTimezoneOffset() gives it
+    const ticks = timeTicks(noon - 86_400_000, noon, 6, indiaMinutes)
     assert.ok(ticks.length > 2 && ticks.length <= 6)
-    for (const tick of ticks) assert.equal((tick - india * 60_000) % (4 * 3_600_000), 0)
+    for (const tick of ticks) assert.equal((tick - indiaMinutes * 60_000) % (4 * 3_600_000), 0)
     assert.deepEqual(timeTicks(noon, noon + 300_000, 6, 0).length, 6)
   })
 
@@ -61,15 +61,11 @@ describe('axes', () => {
 })
 
 describe('problems', () => {
-  const dataOf = (service: Partial<ServiceState>, values: Values = {}) => {
+  /** What the page lists for a service that is well but for this. @param values counters, beside those of a service that is well */
+  const problemsIn = (service: Partial<ServiceState>, values: Values = {}) => {
     const history = new History(0, () => undefined)
     history.add(ADD_MS, { values: { workers: 2, storeUp: 1, 'restarts roll': 3, ...values }, sites: {} })
-    const data: DashboardData = {
-      ...history.view('30m', null),
-      isUnknown: false,
-      service: { ...WELL, ...service },
-    }
-    return problemsOf(data)
+    return problemsOf({ ...history.view('30m', null), isUnknown: false, service: { ...WELL, ...service } })
   }
 
   test('problems of the dashboard are listed, the worst first', () => {
@@ -125,17 +121,20 @@ describe('problems', () => {
       [{ isHealthy: false }, [/^warn A worker is starting/]],
     ]
     for (const [service, expected] of cases) {
-      const found = dataOf(service).map(({ level, text }) => `${level} ${text}`)
+      const found = problemsIn(service).map(({ level, text }) => `${level} ${text}`)
       assert.equal(found.length, expected.length, found.join('\n'))
       for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
     }
     const late = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5, logLinesLost: 3 }
-    const busy = dataOf({}, late).map(({ text }) => text)
+    const busy = problemsIn({}, late).map(({ text }) => text)
     assert.match(busy[0]!, /^2 requests ran into a fault/)
     assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
     assert.match(busy[2]!, /^Workers are late by 300 ms/)
     assert.match(busy[3]!, /^The store is slow/)
-    assert.match(dataOf({}, { 'restarts store': 1 })[0]!.text, /^A worker or the store process ended or hung/)
+    assert.match(
+      problemsIn({}, { 'restarts store': 1 })[0]!.text,
+      /^A worker or the store process ended or hung/,
+    )
     const redeemed = { 'requests verify-token 200 ok': 30 }
     const foreign = (count: number) => ({
       ...redeemed,
@@ -145,10 +144,13 @@ describe('problems', () => {
       'requests challenge 200 ok': 60,
       'limited challenge address': count,
     })
-    const isProxy = /another address solved them: name your proxy in POWGATE_TRUSTED_/
-    assert.match(dataOf({}, foreign(40))[0]!.text, isProxy)
-    assert.match(dataOf({}, limited(90))[0]!.text, /before you raise it, see that POWGATE_TRUSTED_PROXIES/)
-    for (const few of [foreign(20), limited(30)]) assert.deepEqual(dataOf({}, few), [])
+    const namesProxies = /another address solved them: name your proxy in POWGATE_TRUSTED_/
+    assert.match(problemsIn({}, foreign(40))[0]!.text, namesProxies)
+    assert.match(
+      problemsIn({}, limited(90))[0]!.text,
+      /before you raise it, see that POWGATE_TRUSTED_PROXIES/,
+    )
+    for (const few of [foreign(20), limited(30)]) assert.deepEqual(problemsIn({}, few), [])
   })
 
   test('a limit that was hit tells what to raise; the proxy first, where all visitors seem to have its address', () => {

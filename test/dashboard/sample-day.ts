@@ -15,12 +15,12 @@ const REASONS = words(
 )
 const REFUSALS = words('nonce-expired nonce-used origin-refused token-used token-expired rate-limited')
 
-/** @param endMs Unix milliseconds of the last step */
+/** @param endMs Unix milliseconds of the last step. 14 to 6 minutes before it one site is attacked, and 20 to 18 before the store is away. */
 export function sampleDay(endMs: number): History {
   const history = new History(endMs - DAY_MS, siteKey => NAMES[Number(siteKey.slice(-2).replaceAll('A', ''))])
   const sites: Record<string, Values> = {}
   const all: Values = {}
-  // Counts change every 10 s only in the last part, which is looked at in steps as short as that.
+  // Counts change every 10 s in the last 40 minutes, which the page shows in such steps, and every 2 min before, to save time.
   const stepOf = (at: number) => (endMs - at > 40 * 60_000 ? 12 * ADD_MS : ADD_MS)
   for (let at = endMs - DAY_MS + ADD_MS; at <= endMs; at += stepOf(at)) {
     const minutesLeft = (endMs - at) / 60_000
@@ -44,6 +44,7 @@ export function sampleDay(endMs: number): History {
   return history
 }
 
+/** Counters of one site for one step, by the names of metrics/table.ts: key of the metric, then its labels. */
 function trafficOf(challenges: number, isAttacked: boolean): Values {
   const [failed, bits] = [Math.round(challenges * (isAttacked ? 0.2 : 0.01)), isAttacked ? 21 : 18]
   const ranked = (kind: string, names: readonly string[]): Values =>

@@ -9,6 +9,7 @@ import { createLogger } from '../../src/log/logger.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 
+/** Nothing to report. */
 export const WELL: ServiceState = {
   isHealthy: true,
   isReady: true,
@@ -28,7 +29,7 @@ export const WELL: ServiceState = {
   workerCrashes: 0,
 }
 
-/** Tells where the history is served. The page must be built, because its script is bundled. */
+/** Returns the URL of an admin port that serves the history until the test file ends. The page must be built first (dist/dashboard). */
 export async function serveHistory(
   history: History,
   state: () => ServiceState = () => WELL,

@@ -10,7 +10,8 @@ import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
-const PRICING =
+/** The Content-Security-Policy of the demo's pages. */
+const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 /** One site is for SHA-256, the other for HashWX. */
@@ -41,7 +42,7 @@ function shown({ text }: Answer) {
 function assertPage(answer: Answer, status: number): void {
   assert.equal(answer.status, status)
   assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
-  assert.equal(answer.headers['content-security-policy'], PRICING)
+  assert.equal(answer.headers['content-security-policy'], POLICY)
   assert.equal(answer.headers['cache-control'], 'no-store')
   assert.equal(answer.headers['x-content-type-options'], 'nosniff')
   assert.match(answer.text, /^<!doctype html>\n<html lang="en">/)

@@ -19,7 +19,7 @@ const [FORM_MS_MAX, VISITS_MS] = [8000, 8000]
 const PATIENCE_MS = 60_000
 /** As redis.md advises. */
 const DOWN_AFTER_MS = 5000
-/** A token that the old primary still redeems would be told as used: no host may ask that one any more. */
+/** By then the Sentinels have told of a failover. A host asked earlier might still redeem the token at the old primary. */
 const MOVED_MS = 1000
 /** For a busy machine, but less than the ten seconds after which a client leaves a demoted primary in any case. */
 const MOVED_MS_MAX = 8000
@@ -30,6 +30,7 @@ const env = {
   ...DEADLINE_AS_SHIPPED,
   POWGATE_FAIL_OPEN_AFTER_SECONDS: '60', // on a busy machine a failover may take longer than the usual ten
 }
+/** `embedded` starts no Redis of their own: both use that of the Sentinels. */
 const hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
 const site = await hosts[0]!.createSite({ difficulty: EASY })
 for (const host of hosts) await visit(host, host, 0) // so that each host knows the site
@@ -38,11 +39,11 @@ test('a failover of another primary that the Sentinels watch interrupts nobody',
   const other = await RedisServer.start(['--repl-diskless-sync-delay', '0'])
   const replica = await RedisServer.start(['--replicaof', '127.0.0.1', String(other.port)])
   await sentinels.ask('monitor', 'other', '127.0.0.1', String(other.port), '1')
-  const asked = () => sentinels.ask('failover', 'other').catch(() => undefined)
-  await eventually(PATIENCE_MS, 'the replica is known', asked)
+  const failover = () => sentinels.ask('failover', 'other').catch(() => undefined)
+  await eventually(PATIENCE_MS, 'the replica is known', failover)
   const primary = async () => String(await sentinels.ask('get-master-addr-by-name', 'other'))
   await eventually(PATIENCE_MS, 'it is over', async () => (await primary()).endsWith(`,${replica.port}`))
-  await sleep(MOVED_MS) // then the Sentinels have told of it
+  await sleep(MOVED_MS)
   for (const { output } of hosts) assert.doesNotMatch(output, /the store does not answer/)
 })
 
@@ -82,7 +83,7 @@ test('the primary is killed: of visits that begin within eight seconds none is l
   assert.equal(lost, 0)
 })
 
-/** @returns after how many milliseconds it had its token; undefined if no redemption succeeded */
+/** A visit, of which the backend asks another host. @returns the milliseconds until it had its token; undefined if that was not redeemed */
 async function visit(asked: TestService, redeeming: TestService, formMs: number) {
   const from = freshAddress()
   const [client, backend] = [new Client(asked.url), new Client(redeeming.url)]

@@ -22,10 +22,12 @@ import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harn
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
+/** All events of the log. */
 const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
   'unlogged fault redemption-limit redemption-junk redemption-unbound field-ignored memory-crowded',
 )
+/** The events of a visit whose token is redeemed. */
 const STORY = words('challenge-issued verification-passed token-redeemed')
 const PATIENCE_MS = 60_000
 
@@ -67,7 +69,7 @@ const eventNames = (lines: readonly Line[]) => lines.map(line => line.event)
 const idsOf = (answers: readonly Answer[]) => answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
 const lineIds = (lines: readonly Line[]) => lines.map(line => line.requestId)
 
-/** So many at once, each as often as the second number says. */
+/** Runs `step` in `count` lanes at once, `times` times in each. */
 function lanes(count: number, times: number, step: () => Promise<unknown>): Promise<unknown> {
   const lane = async () => {
     for (let done = 0; done < times; done++) await step()

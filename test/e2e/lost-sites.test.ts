@@ -19,7 +19,7 @@ const PATIENCE_MS = 60_000
 const RATE = 30
 /** Enough that both workers have some. */
 const CONNECTIONS = 25
-/** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be one of HashWX. */
+/** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be taken for one of HashWX. */
 const BITS = 15
 const LOST_LINE = 'the store has lost sites or API keys'
 const ROLLED_LINE = 'all workers are new'
@@ -69,52 +69,52 @@ async function untilLost(observed: Observed, count: number): Promise<void> {
 }
 
 test('FLUSHALL under load: served from memory, told, and a roll is refused without a refused request', async context => {
-  const service = await start(context)
-  const { redis, pid } = service.service
-  const late = await service.service.createSite() // nobody asks for it before it is lost
+  const stage = await start(context)
+  const { redis, pid } = stage.service
+  const late = await stage.service.createSite() // nobody asks for it before it is lost
   await eventually(PATIENCE_MS, 'the primary process knows it', async () => {
-    const { text } = await call(`${service.adminUrl}/sites.json`)
+    const { text } = await call(`${stage.adminUrl}/sites.json`)
     return text.includes(late.siteKey) && text.includes(late.apiKey.slice(3, 11))
   })
   await redis!.ask('flushall')
-  await untilLost(service, 6) // three sites and their API keys, of which a worker has used one each
-  await eventually(PATIENCE_MS, 'told', () => linesOf(service, LOST_LINE).length === 1)
-  const client = new Client(service.service.url)
+  await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
+  await eventually(PATIENCE_MS, 'told', () => linesOf(stage, LOST_LINE).length === 1)
+  const client = new Client(stage.service.url)
   const asksAll = async () => {
     for (let count = 0; count < CONNECTIONS; count++)
-      for (const { siteKey } of [late, service.unused])
+      for (const { siteKey } of [late, stage.unused])
         assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
   }
   await asksAll()
-  await service.load.stop() // what was issued before is refused: its marks are lost
+  await stage.load.stop() // what was issued before is refused: its marks are lost
 
-  const load = await service.newLoad()
+  const load = await stage.newLoad()
   await pause(500)
   const pids = workerPids(pid)
   process.kill(pid, 'SIGHUP')
-  await eventually(PATIENCE_MS, 'refused', () => linesOf(service, REFUSED_LINE).length === 1)
-  assert.equal((await service.scrape()).value('powgate_config_last_reload_successful'), 0)
-  const page = (await call(`${service.adminUrl}/dashboard/data.json`)).json
+  await eventually(PATIENCE_MS, 'refused', () => linesOf(stage, REFUSED_LINE).length === 1)
+  assert.equal((await stage.scrape()).value('powgate_config_last_reload_successful'), 0)
+  const page = (await call(`${stage.adminUrl}/dashboard/data.json`)).json
   assert.equal(page.service.isReloadDone, false)
   await pause(1000)
   await eventually(PATIENCE_MS, 'visitors are served', () => load.answers.redeem > 10)
   await load.stop()
   context.diagnostic(`${load.sent} requests after the loss, ${load.failures.length} failed`)
-  assert.deepEqual(load.failures, [], service.service.output)
+  assert.deepEqual(load.failures, [], stage.service.output)
   assert.deepEqual(workerPids(pid), pids, 'the same workers')
 
   for (const worker of pids) process.kill(worker, 'SIGKILL')
-  assert.equal(await lostOf(service), 6)
+  assert.equal(await lostOf(stage), 6)
   await eventually(PATIENCE_MS, 'replaced', () => !workerPids(pid).some(child => pids.includes(child)))
-  const isReady = async () => (await call(`${service.adminUrl}/readyz`)).status === 200
+  const isReady = async () => (await call(`${stage.adminUrl}/readyz`)).status === 200
   await eventually(PATIENCE_MS, 'ready', isReady)
   await pause(1500) // workers report once a second
-  assert.equal(await lostOf(service), 6)
+  assert.equal(await lostOf(stage), 6)
   await asksAll() // the primary process has told the new workers
 
   // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
-  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(service.adminUrl).port })
-  const checked = (await new Powgate(service.service.env).run('check')).out
+  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
+  const checked = (await new Powgate(stage.service.env).run('check')).out
   assert.match(
     checked,
     /has lost 6 sites or API keys, .*site export --from-service > lost.json, then powgate apply/,
@@ -128,19 +128,19 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.equal(exported.code, 0, exported.err)
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(applied.code, 0, applied.err)
-  await untilLost(service, 0)
-  assert.equal(linesOf(service, 'the store has all sites and API keys again').length, 1)
+  await untilLost(stage, 0)
+  assert.equal(linesOf(stage, 'the store has all sites and API keys again').length, 1)
   const again = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
   process.kill(pid, 'SIGHUP')
-  await eventually(PATIENCE_MS, 'a roll', () => linesOf(service, ROLLED_LINE).length === 1)
-  const { siteKey, apiKey } = service.site
+  await eventually(PATIENCE_MS, 'a roll', () => linesOf(stage, ROLLED_LINE).length === 1)
+  const { siteKey, apiKey } = stage.site
   const { status } = await client.verifyToken(apiKey, { token: await client.token(siteKey) })
   assert.equal(status, 200, 'the same keys as before')
 
   await redis!.kill()
   for (let count = 0; count < CONNECTIONS; count++) {
-    const { status } = await client.challenge(service.unused.siteKey, { from: freshAddress() })
+    const { status } = await client.challenge(stage.unused.siteKey, { from: freshAddress() })
     assert.equal(status, 200, 'from the memory of workers that nobody has asked for this site')
   }
 })

@@ -106,7 +106,7 @@ const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = 
 /** Seconds: times are rounded up, when a record is written and when Redis is asked. */
 const ROUNDING = 3
 
-/** The kinds of windows of addresses in Redis, by their functions of src/domain/address-tags.ts. */
+/** The kinds of windows in Redis: `l` of a visitor, `c` of a backend, and then what src/domain/address-tags.ts adds to an address. */
 async function windowsIn(redis: RedisServer): Promise<string> {
   const names = (await redis.ask('keys', 'pg:*:[lc]:*')) as string[]
   const kinds = names.map(name => name.replace(/^.*:([lc]):.{10}[0-9a-f]*([ns]?)(?:site_.{22})?/, '$1$2'))
@@ -142,11 +142,7 @@ for (const kind of STORE_KINDS)
     })
     await service.untilReady()
     await redis?.ask('del', ...((await redis.ask('keys', 'pg:*:l:*')) as string[])) // of untilReady's addresses
-    const site = await service.createSite({
-      difficulty: EASY,
-      threshold: 0.5,
-      plan: 'pro',
-    })
+    const site = await service.createSite({ difficulty: EASY, threshold: 0.5, plan: 'pro' })
     const client = new Client(service.url)
     const powgate = new Powgate(service.env)
     await visitInBrowser(service, site)

@@ -157,15 +157,15 @@ const OLD = 'old secret '.repeat(4).trim()
 const NEW = 'new secret '.repeat(4).trim()
 
 let networks = 0
-/** Each on a shard of its own choice. */
+/** An address in a network that no earlier visit used, so on any shard. */
 const freshNetwork = () => `127.200.${networks++}.1`
 
 /**
- * One host signs before a step what the other is sent after it.
+ * Begins visits at one host.
  *
- * @returns sends it: nothing is refused that was good before, and nothing that was used is good again
+ * @returns ends them at the other: what was issued is accepted there once, and what was used stays used
  */
-async function begun(issuer: Client, client: Client, { siteKey, apiKey }: TestSite) {
+async function beginVisits(issuer: Client, client: Client, { siteKey, apiKey }: TestSite) {
   const begin = async () => {
     const from = freshNetwork()
     const solution = await issuer.solved(siteKey, { from })
@@ -203,7 +203,7 @@ test('a secret is replaced step by step on two hosts with a Cluster: nothing und
     ...UNLIMITED_REDEMPTIONS,
     POWGATE_STORE_DEADLINE_MS: '10000', // a pause of a busy machine is no outage
   }
-  const hosts = await Promise.all([1, 2].map(() => TestService.start('embedded', env)))
+  const hosts = await Promise.all([1, 2].map(() => TestService.start('embedded', env))) // without a Redis of their own
   context.after(async () => {
     for (const host of hosts) await host.stop()
     await cluster.stop()
@@ -212,6 +212,7 @@ test('a secret is replaced step by step on two hosts with a Cluster: nothing und
   const site = await hosts[0]!.createSite({ difficulty: FREE })
   const clients = hosts.map(({ url }) => new Client(url))
   const busy = Array.from({ length: 4 }, freshNetwork)
+  /** Asks for challenges up to the limit. Addresses that are still known to have reached it get none. */
   const admitted = async () => {
     let count = 0
     for (const from of busy)
@@ -222,18 +223,17 @@ test('a secret is replaced step by step on two hosts with a Cluster: nothing und
   assert.equal(await admitted(), busy.length * LIMIT)
   for (const [secrets, signer, lost] of [
     [`${OLD}\n${NEW}\n`, OLD, 0], // all hosts learn the new one
-    [`${NEW}\n${OLD}\n`, NEW, busy.length * LIMIT],
+    [`${NEW}\n${OLD}\n`, NEW, busy.length * LIMIT], // the first secret names addresses in the store
     // At once, because nothing that the old secret signed is under way.
     [`${NEW}\n`, NEW, 0],
   ] as const) {
     writeFileSync(secretsFile, secrets)
     for (const [index, host] of hosts.entries()) {
       const [own, other] = [clients[index]!, clients[1 - index]!]
-      const endBefore = await begun(own, other, site)
+      const endVisits = await beginVisits(own, other, site)
       await roll(host)
-      await endBefore()
-      const endAfter = await begun(own, other, site)
-      await endAfter()
+      await endVisits()
+      await (await beginVisits(own, other, site))()
     }
     const token = await clients[1]!.token(site.siteKey, { from: freshNetwork() })
     assert.equal(readToken(new Keyring([signer]), token).status, 'genuine')

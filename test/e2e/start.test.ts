@@ -44,7 +44,7 @@ const OBEYING =
     ? ['setpriv', ...['--bounding-set', '--inh-caps'].flatMap(set => [set, '-dac_override,-dac_read_search'])]
     : []
 
-/** @param before a program, and its arguments, that starts the service */
+/** @param before a program, and its arguments, that starts the service @param typed arguments of the service's own */
 function start(env: Record<string, string>, before: readonly string[] = [], typed: readonly string[] = []) {
   const { PATH, HOME } = process.env
   const [program = '', ...args] = [...before, process.execPath, MAIN, ...typed]
@@ -88,6 +88,7 @@ test('arguments are refused, because whoever types a command does not want the s
   )
 })
 
+/** Whether a process has a handler of a signal: Linux tells all that it handles as one number, a bit each. */
 function catches(pid: number, signal: number): boolean {
   const caught = /^SigCgt:\t(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]
   return ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n
@@ -280,7 +281,7 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   assert.deepEqual(await entries(), audit)
   assert.equal(readFileSync(file, 'utf8'), secret)
   await service.end()
-  const state = new State(2 ** 30)
+  const state = new State(2 ** 30) // saved again as if by a service before a reboot
   assert.equal(loadState(service.dataDir, state), undefined)
   saveState(service.dataDir, state, 'another boot')
   assert.doesNotMatch(service.output, /a reboot/)

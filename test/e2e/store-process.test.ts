@@ -24,7 +24,7 @@ const site = await service.createSite({ difficulty: EASY })
 const client = new Client(service.url)
 
 const newToken = () => client.token(site.siteKey, { from: freshAddress() })
-const token = () => newToken().catch(() => undefined)
+const tokenIfServed = () => newToken().catch(() => undefined)
 const redeem = async (text: string) => (await client.verifyToken(site.apiKey, { token: text })).json
 
 test('killed under load: it is there again, no token is redeemed twice, and a site that was made before each kill is kept', async () => {
@@ -35,7 +35,7 @@ test('killed under load: it is there again, no token is redeemed twice, and a si
       if ((await redeem(text)).success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
   }, LANES)
   for (let kill = 0; kill < KILLS; kill++) {
-    await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
+    await eventually(PATIENCE_MS, 'visitors come through', async () => (await tokenIfServed()) !== undefined)
     await service.createSite({ name: `site ${kill}` })
     const pid = storePid(service.pid)!
     process.kill(pid, 'SIGKILL')
@@ -44,7 +44,7 @@ test('killed under load: it is there again, no token is redeemed twice, and a si
       return next !== undefined && next !== pid
     })
   }
-  await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
+  await eventually(PATIENCE_MS, 'visitors come through', async () => (await tokenIfServed()) !== undefined)
   await visitors.stop()
   assert.ok(redeemed.size > 0)
   for (const [text, times] of redeemed) assert.equal(times, 1, text)
@@ -56,14 +56,14 @@ test('killed under load: it is there again, no token is redeemed twice, and a si
 
 test('workers killed while they redeem: no token is redeemed twice, and a lost answer is had again by its idempotency key', async () => {
   for (let kill = 0; kill < KILLS; kill++) {
-    const text = await eventually(PATIENCE_MS, 'a token', token)
+    const text = await eventually(PATIENCE_MS, 'a token', tokenIfServed)
     const attempt = (key: number) => {
       const body = { token: text, idempotencyKey: `attempt ${key}` }
       return client.verifyToken(site.apiKey, body).catch(() => undefined)
     }
     const keys = Array.from({ length: RACERS }, (_, key) => key)
     const racing = Promise.all(keys.map(attempt))
-    await sleep(kill)
+    await sleep(kill) // each time a millisecond later
     process.kill(workerPids(service.pid)[kill % 2]!, 'SIGKILL')
     await racing
     const settled = (key: number) =>
@@ -78,7 +78,7 @@ test('workers killed while they redeem: no token is redeemed twice, and a lost a
 })
 
 test('an orderly restart keeps what is under way', async () => {
-  const [fresh, used] = [(await token())!, (await token())!]
+  const [fresh, used] = [await newToken(), await newToken()]
   assert.ok((await redeem(used)).success)
   assert.equal(await service.end(), 0)
   await service.boot()
@@ -92,10 +92,10 @@ test('a second service in the same directory says who has it, and the first goes
     other.boot(),
     new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
   )
-  assert.ok((await redeem((await token())!)).success)
+  assert.ok((await redeem(await newToken())).success)
 })
 
-/** Who is told to end while it starts ends within this time. */
+/** A service that is told to end while it starts has ended after this time. */
 const END_MS = 5000
 
 test('SIGTERM while a start waits for the directory: exit 0 at once, and no socket is left', async () => {

@@ -47,7 +47,7 @@ function stable(text: string): string {
 /** What is told of a visitor or a request by one log. */
 const explain = (visitor: string, log: string) => powgate.text('explain', visitor, '--log', log)
 
-/** What is said where it cannot be told. */
+/** The one line that is said, with exit code 1, where nothing can be told. */
 const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', visitor, '--log', log)
 
 /** The text without what is said of the log itself. */
@@ -63,6 +63,7 @@ const client = new Client(service.url)
 const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
 const idOf = (answer: { headers: Record<string, unknown> }) => String(answer.headers['x-request-id'])
 
+// Visits of every kind. `failed`, `limited`, `moved` and `mismatched` are the request ids of how they end.
 const [visitor, other] = [freshAddress(), freshAddress()]
 const token = await client.token(siteKey, { from: visitor })
 await client.verifyToken(apiKey, { token })
@@ -110,7 +111,7 @@ TIME  refused
 Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log for each)
 `,
     )
-    for (const part of token.split('|').slice(3)) assert.ok(!text.includes(part))
+    for (const secret of token.split('|').slice(3)) assert.ok(!text.includes(secret)) // sealed claims, signature
     assert.equal(await explain(nonce!, log), text, 'the same by the nonce')
     for (const way of [encodeURIComponent(token), visitor, `::ffff:${visitor}`])
       assert.equal(await explain(way, log), text, way)

@@ -1,7 +1,6 @@
 /**
- * Request bodies: received in pieces, and parsed in two ways. Bodies as the widget and most backends
- * write them take a fast parser. On mutated bodies its result must equal that of the general parser. POWGATE_TEST_BODIES sets
- * how many bodies are tried at each endpoint.
+ * Request bodies: received in pieces, and parsed in two ways. Bodies as the widget and most backends write them take a fast parser.
+ * On mutated bodies its result must equal that of the general parser. POWGATE_TEST_BODIES sets how many bodies each parser gets.
  */
 
 import assert from 'node:assert/strict'
@@ -99,14 +98,8 @@ const NUMBERS = [
 ]
 const VALUES = [
   ...['null', 'true', 'false', '{}', '[]', '""', '"7"', '"::"', '"1.2.3.4"', '"01.2.3.4"', '"fe80::1%1"'],
-  ...[
-    '"::ffff:1.2.3.4"',
-    '"1:2"',
-    `"${'a'.repeat(65)}"`,
-    `"${'a'.repeat(1025)}"`,
-    '{"webdriver":true}',
-    '{"webdriver":"true"}',
-  ],
+  ...['"::ffff:1.2.3.4"', '"1:2"', `"${'a'.repeat(65)}"`, `"${'a'.repeat(1025)}"`],
+  ...['{"webdriver":true}', '{"webdriver":"true"}'],
   ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
 ]
 
@@ -149,7 +142,7 @@ const textOf = (members: readonly Member[]) =>
 
 /** Bodies whose members come in another order, are left out, doubled, added or have another value, and whose text is changed. */
 function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer> {
-  const nothing = Array<undefined>(12).fill(undefined)
+  const nothing = Array<undefined>(12).fill(undefined) // so that three of four bodies get no further member
   const added = fc.constantFrom(...nothing, 'x', '__proto__', 'expectedIp', 'idempotencyKey')
   const values = fc.option(fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES), { nil: undefined, freq: 1 })
   return members.chain(original =>
@@ -175,9 +168,12 @@ function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer>
 }
 
 interface Reader<Body> {
+  /** Those of a good body. */
   readonly members: fc.Arbitrary<readonly Member[]>
+  /** As endpoints call it: tries `usual`, and then the general way. */
   readonly parse: (bytes: Buffer, contentType: string) => schemas.Parsed<Body>
   readonly parseGenerally: (bytes: Buffer) => schemas.Parsed<Body>
+  /** The fast parser; undefined for a body that is not written in the usual way. */
   readonly usual: (bytes: Buffer) => Body | undefined
 }
 

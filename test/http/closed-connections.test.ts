@@ -47,7 +47,7 @@ test('of connections that are ended nothing is kept', async () => {
   for (const { name, request } of requests) {
     await sendAll(service.port, request, WARM_UP / requests.length)
     const found: number[] = []
-    for (let times = 0; times < TIMES_MAX && !(found.at(-1)! < BYTES_MAX); times++) {
+    for (let times = 0; times < TIMES_MAX && (found.at(-1) ?? Infinity) >= BYTES_MAX; times++) {
       const before = await memoryOf(kept, worker!)
       await sendAll(service.port, request, CONNECTIONS)
       found.push(Math.round(((await memoryOf(kept, worker!)) - before) / CONNECTIONS))
@@ -115,7 +115,7 @@ describe('a body that is too large', () => {
     const connection = await RawConnection.open(service.port, freshAddress())
     await connection.send(post(NO_SITE, 'Transfer-Encoding: chunked'))
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
-    await connection.send(...Array<string>(17).fill(chunk))
+    await connection.send(...Array<string>(17).fill(chunk)) // a mebibyte is read and dropped, this is more
     const answer = await connection.answer()
     assert.equal(answer?.status, 413)
     assert.equal(answer?.headers.connection, 'close')

@@ -24,16 +24,8 @@ const PREFERENCES: Readonly<Record<Coding, readonly string[]>> = {
     'br ; q=0.1 , gzip ; Q=0.2',
   ],
   identity: [
-    ...[
-      '',
-      'deflate',
-      'identity',
-      'br;q=0',
-      'br;q=0.000, gzip;q=0',
-      'identity;q=1, br;q=0.5',
-      'identity;q=0',
-    ],
-    ...['*;q=0', 'br;q=2', 'br;q=much', 'br;q=', ',,;;,'],
+    ...['', 'deflate', 'identity', 'br;q=0', 'br;q=0.000, gzip;q=0', 'identity;q=1, br;q=0.5'],
+    ...['identity;q=0', '*;q=0', 'br;q=2', 'br;q=much', 'br;q=', ',,;;,'],
   ],
 }
 
@@ -56,6 +48,9 @@ test('If-None-Match: an entity tag is found in a list, by weak comparison', () =
 
 const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type Connection X-Other')
 const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType', 'connection'] as const
+
+/** Reading by name leaves out what endpoints for pages, or for backends, do not need. */
+const UNREAD = { forPages: ['authorization'], forBackends: ['siteKey'] }
 
 /** The fields that both ways of reading have. */
 type Fields = Partial<Record<string, string>>
@@ -91,8 +86,9 @@ test('property: headers read by name and in one pass are the same, whatever come
       fc.asyncProperty(fc.array(line, { maxLength: 12 }), async lines => {
         await connection.request(`GET / HTTP/1.1\r\nHost: powgate\r\n${lines.join('')}\r\n`)
         const { byName, inOnePass } = server.heads()
-        const asked = isCrossOrigin ? FIELDS.filter(field => field !== 'authorization') : FIELDS.slice(3)
-        for (const field of asked) assert.equal(inOnePass[field], byName[field], field)
+        const unread = isCrossOrigin ? UNREAD.forPages : UNREAD.forBackends
+        for (const field of FIELDS.filter(name => !unread.includes(name)))
+          assert.equal(inOnePass[field], byName[field], field)
       }),
       seeded(2000),
     )

@@ -47,6 +47,7 @@ async function heldBack(port: number, request: string, ends = false): Promise<()
   }
 }
 
+// Answers to HEAD are their headers alone, with the length of the body that GET would get.
 const NOT_MODIFIED = /^HTTP\/1\.1 304 Not Modified\r\n(?:[^\r]+\r\n)+\r\n$/
 const LENGTH = 'Content-Length: 0'
 const HEAD_ALONE =

@@ -23,6 +23,7 @@ class Worker {
   readonly overload = newOverload()
   nowMs = 0
   #measuredAtMs = 0
+  /** Requests that wait for the next tick: for challenges (their number may have a fraction), and then what those lead to. */
   #due = 0
   #solutions = 0
   #tokens = 0
@@ -73,6 +74,7 @@ class Worker {
     this.#tokens = 0
     const total = Math.max(due, solutions, tokens, floods)
     for (let index = 0; index < total; index++) {
+      // Spreads so many requests evenly over the turns of the tick.
       const isDue = (count: number) =>
         Math.floor(((index + 1) * count) / total) > Math.floor((index * count) / total)
       if (isDue(tokens) && this.#take('begun')) this.served++
@@ -129,7 +131,7 @@ for (const load of [1.1, 3, 10]) {
     const startMs = worker.nowMs
     worker.run(20_000, load)
     const refusal = COST_MS.refused / VISITOR_MS
-    const most = (1 - load * refusal) / (1 - refusal)
+    const most = (1 - load * refusal) / (1 - refusal) // all time goes into `most` visitors and `load - most` refusals
     const share = (worker.served * VISITOR_MS) / (worker.nowMs - startMs)
     assert.ok(share > 0.98 * most && share < 1.02 * most, `${share.toFixed(3)} of at most ${most.toFixed(3)}`)
     if (load > 3)

@@ -26,12 +26,13 @@ const bare = (what: string) => `${what} HTTP/1.1\r\n\r\n`
 const LONG_ANSWER = bare('GET /openapi.json')
 /** Their answers are more than any system's buffers hold. */
 const REQUESTS_MAX = 2000
+const POSTS = ['/verify', '/verify-token', '/siteverify'].map(path => `POST ${path} HTTP/1.1\r\n${JSON_HEAD}`)
 /** Requests that different code answers; `withHost` adds their other headers. */
 const REQUESTS = [
   'GET /widget.js HTTP/1.1\r\nIf-None-Match: *\r\n\r\n',
   'POST /widget.js HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
   'POST /demo/submit HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}',
-  ...['/verify', '/verify-token', '/siteverify'].map(path => `POST ${path} HTTP/1.1\r\n${JSON_HEAD}`),
+  ...POSTS,
   LONG_ANSWER,
   ...['GET /widget.js', 'HEAD /widget.js', 'HEAD /demo', 'GET /challenge', 'HEAD /challenge'].map(bare),
   ...['OPTIONS /challenge', 'OPTIONS /verify', 'GET /verify-token', 'GET /nothing', 'HEAD /nothing'].map(
@@ -92,7 +93,7 @@ test('a client that pipelines and reads no answer is disconnected, and all other
 
 test('while requests are refused for overload, too, a connection that pipelines is closed after 64', async t => {
   const server = await refusingServer(t)
-  for (const request of [bare('GET /challenge'), REQUESTS[3]!, REQUESTS[4]!]) {
+  for (const request of [bare('GET /challenge'), ...POSTS]) {
     const answers = await countOf(server.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= 64, `${answers} answers to ${request}`)
   }
@@ -142,8 +143,11 @@ const post = (path: string) =>
 test('refused requests of one connection are answered in order, and no body is taken for a request, however it is cut', async t => {
   const server = await refusingServer(t)
   const connection = await RawConnection.open(server.port)
-  const requests = [HIDDEN, ...['/verify', '/verify-token', '/siteverify'].map(post)].join('')
-  await connection.send(requests, ...requests.match(/[\s\S]{1,100}/g)!)
+  const requests = [
+    withHost(bare('GET /challenge')),
+    ...['/verify', '/verify-token', '/siteverify'].map(post),
+  ].join('')
+  await connection.send(requests, ...requests.match(/[\s\S]{1,100}/g)!) // whole, and again in pieces
   for (let index = 0; index < 8; index++) {
     const { status, headers, json } = (await connection.answer())!
     const isForBrowsers = index % 4 < 2

@@ -140,11 +140,11 @@ test('connections that ask nothing lose their place: a check of health is answer
   const isHealthy = async () => {
     const startedAtMs = performance.now()
     assert.equal(await statusOf('/healthz'), 200)
-    assert.ok(performance.now() - startedAtMs < 4500) // it was 5 s, after which silent connections end anyway
+    assert.ok(performance.now() - startedAtMs < 4500) // silent connections end after 5 s in any case
   }
   for (let check = 0; check < 5; check++) await isHealthy()
   const closed = () => sockets.filter(({ destroyed }) => destroyed).length
-  await eventually(60_000, 'the oldest are closed', () => closed() >= 336)
+  await eventually(60_000, 'the oldest are closed', () => closed() >= 400 - 64) // so many idle ones stay open
   await isHealthy()
 })
 

@@ -53,8 +53,8 @@ function newStats(metricsSites: readonly string[] = []): Stats {
   })
 }
 
-/** The numbers of these metrics or series. */
-function of(values: Values, ...series: readonly string[]): Values {
+/** The numbers of these metrics or series alone. */
+function only(values: Values, ...series: readonly string[]): Values {
   const isMeant = (name: string) => series.some(each => `${name} `.startsWith(`${each} `))
   return Object.fromEntries(Object.entries(values).filter(([name]) => isMeant(name)))
 }
@@ -77,9 +77,9 @@ test('the time of answers is counted by endpoint; so are aborts and faults', t =
   stats.aborted('verify')
   stats.faulted('verify')
   const { values } = stats.snapshot()
-  const timed = of(values, 'requestSeconds challenge')
+  const timed = only(values, 'requestSeconds challenge')
   const { 'requestSeconds challenge sum': microseconds, ...challenge } = timed
-  assert.deepEqual(of(values, 'aborted', 'faults'), { 'aborted verify': 1, 'faults verify': 1 })
+  assert.deepEqual(only(values, 'aborted', 'faults'), { 'aborted verify': 1, 'faults verify': 1 })
   const over3ms = Object.entries(challenge).filter(([name]) => Number(name.split(' ')[2]) > 0.003)
   const count = over3ms.reduce((sum, [, count]) => sum + count, 0)
   assert.equal(count, 4)
@@ -108,7 +108,7 @@ test('sites with metrics of their own: each answer by endpoint and outcome, of n
   stats.answered(exchangeOf('site_b'), 'challenge', 200, issued(siteOf('site_b'), 21, 3))
   assert.equal(stats.snapshot().values.raisedChallenges, 1)
   const ofA = 'siteRequests site_a'
-  assert.deepEqual(of(stats.snapshot().values, 'siteRequests'), {
+  assert.deepEqual(only(stats.snapshot().values, 'siteRequests'), {
     'siteRequests lost challenge site-unknown': 1,
     ...{ [`${ofA} challenge ok`]: 1, [`${ofA} challenge site-inactive`]: 1, [`${ofA} verify failed`]: 1 },
   })

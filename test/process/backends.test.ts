@@ -8,6 +8,7 @@ import { createLogger } from '../../src/log/logger.ts'
 import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
 
 const newBackends = () => new Backends(createLogger('silent', {}, []))
+/** The contract's limits a minute: of a backend's address, and of an API key. */
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
 type Row = [
@@ -19,17 +20,15 @@ type Row = [
   isJunk?: boolean,
 ]
 
+/** What is told of backends that sent this in a minute. @param hosts that share the limits @param isAddressWhole else the log names networks */
 function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
   const watch = newBackends()
   const counts = new BackendCounts(isAddressWhole)
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
-      const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
-      counts.note(
-        parseAddress(`10.0.0.${host}`)!,
-        { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: undefined },
-        true,
-      )
+      const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}` // a site with limits of its own has its own window
+      const counted = { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: undefined }
+      counts.note(parseAddress(`10.0.0.${host}`)!, counted, true)
     }
   watch.add(counts.take(), 1000)
   watch.update(hosts, 60_999)
@@ -46,9 +45,9 @@ test('half of a limit is told with caller, rate, limit and the command; less is 
   ])
   const [over, ...others] = near([[1, 'site_a', 'k', 180]])
   assert.match(over!, /^10\.0\.0\.1 sends 180 .* those beyond are refused\. .* --limit-redeem 1000$/)
+  assert.deepEqual(others, [], 'the command raises the limit of the API key too')
   const most = near([[1, 'site_a', 'k', 250_000, [500_000, 500_000]]])
   assert.match(most.join(), /--limit-redeem 1000000$/, 'the highest that can be set')
-  assert.deepEqual(others, [], 'the command raises the limit of the API key too')
 })
 
 test('an API key that several addresses use, hosts that share the limits, and a limit of the site', () => {
@@ -135,11 +134,8 @@ test('a backend that begins to name visitors is no longer told, even with more A
     return watch.unbound.length
   }
   const note = (apiKeyId: string, isNamed: boolean) => {
-    counts.note(
-      parseAddress('10.0.0.1')!,
-      { ...REQUEST, isJunk: false, apiKeyId, callerKey: apiKeyId },
-      isNamed,
-    )
+    const counted = { ...REQUEST, isJunk: false, apiKeyId, callerKey: apiKeyId }
+    counts.note(parseAddress('10.0.0.1')!, counted, isNamed)
     watch.add(counts.take(), 0)
   }
   for (let index = 0; index < 20; index++) note('first', false)

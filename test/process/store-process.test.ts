@@ -1,3 +1,5 @@
+/** How the primary process supervises the store process: forks that fail, and a process that hangs. */
+
 import assert from 'node:assert/strict'
 import { ChildProcess } from 'node:child_process'
 import { test } from 'node:test'
@@ -34,7 +36,8 @@ test('a store process for which there is no memory, so that fork throws, is star
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
   const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
-  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals(), 3)
+  const hungSeconds = 3
+  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!

@@ -36,6 +36,7 @@ const APACHE = sample('apache', 'ProxyPass')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
 const TWO = sample('nginx', 'server 10.0.0.6:8080')
 const CDN = sample('nginx', 'ssl_verify_client')
+/** For two hosts the page says what changes: the upstream, and more lines of the server, which go before its locations. */
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
 const MORE = /^server \{\n([\s\S]*)^\}/m.exec(TWO)![1]!
 const NGINX_TWO = NGINX.replace(UPSTREAM, UPSTREAM.exec(TWO)![0]).replace('  location / {', `${MORE}$&`)
@@ -72,6 +73,7 @@ class Stage {
   readonly certificates = new Certificates({ names: `DNS:${NAME}` })
   readonly hosts: TestService[] = []
   site: TestSite = { siteKey: '', apiKey: '' }
+  /** The first host, without a proxy. */
   direct = ''
   redis: RedisServer | undefined
   #port = 0
@@ -101,19 +103,15 @@ class Stage {
     this.site = await this.hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
   }
 
-  /** @param times in place of the documentation's */
-  async front(
-    program: 'nginx' | 'haproxy' | 'apache2',
-    config: string,
-    times = PATIENT,
-  ): Promise<FrontProxy> {
+  /** Starts a proxy. @param times what to replace in its configuration for a busy machine */
+  async front(program: 'nginx' | 'haproxy' | 'apache2', config: string, times = PATIENT) {
     const port = await freePort()
     const names = this.#names(port, config === NGINX_CDN ? ' ssl' : '')
     const base = program === 'apache2' ? apacheBase(port) : ''
     return FrontProxy.run(program, port, base + adapted(config, { ...names, ...times }))
   }
 
-  /** Where a proxy listens; without TLS, but for the certificates that are wanted. */
+  /** Texts of a configuration, and what replaces them: names, files, and the port where the proxy listens, without TLS unless given. */
   #names(port: number, tls = ''): Record<string, string> {
     return {
       'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,

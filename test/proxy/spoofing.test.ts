@@ -101,6 +101,7 @@ const SPOOFS: readonly Spoof[] = [
   row('headers of other products', OTHER_HEADERS, 'peer'),
 ]
 
+/** Challenges of one site that an address may ask for in a minute. */
 const PER_SITE = 30
 /** The HTTP server says nothing to most requests that it cannot read, and closes after ten seconds. */
 const REFUSAL_MS = 1500

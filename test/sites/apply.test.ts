@@ -40,10 +40,7 @@ const told = (entries: readonly AuditEntry[]) =>
   entries.map(({ who, how, action, siteKey, keyId }) => `${who}, ${how}: ${action} ${keyId ?? siteKey}`)
 
 type Made = { readonly name: string; readonly apiKey?: string }
-const of =
-  (siteKey: string) =>
-  (key: { readonly siteKey: string }): boolean =>
-    key.siteKey === siteKey
+const isOf = (siteKey: string) => (key: { readonly siteKey: string }) => key.siteKey === siteKey
 
 describe('apply', { concurrency: true }, () => {
   for (const kind of STORE_KINDS) {
@@ -253,7 +250,7 @@ describe('apply', { concurrency: true }, () => {
         const gone = await powgate.json('site delete', siteKey, '--name', 'old shop')
         assert.deepEqual(gone, { siteKey, name: 'old shop', apiKeys: 1, store: place })
         assert.ok(!(await allSites()).some(one => one.siteKey === siteKey))
-        assert.deepEqual(await powgate.json('key list').then(keys => keys.filter(of(siteKey))), [])
+        assert.deepEqual(await powgate.json('key list').then(keys => keys.filter(isOf(siteKey))), [])
         for (const call of ['site show', 'site enable', 'key create', 'key list'])
           assert.match(await powgate.problem(1, call, siteKey), /^the site \S+ was deleted at \d{4}-/)
         const file = fileOf({ ...HEAD, sites: [{ siteKey, name: 'old shop' }] })
@@ -301,7 +298,7 @@ describe('apply', { concurrency: true }, () => {
           err,
           /^apiKeys: handmade is in the store with another site or secretSha256, is not older, and stays so/,
         )
-        const keys = (await powgate.json('key list')).filter(of(siteKey))
+        const keys = (await powgate.json('key list')).filter(isOf(siteKey))
         assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
         const again = await powgate.json('apply -f', file)

@@ -38,6 +38,7 @@ function site(change: Partial<SiteRecord> = {}): SiteRecord {
 }
 
 const NOW = 1_000_000
+/** Sites that the file does not name stay, changes are meant, and the time. */
 const OPTIONS = ['stay', false, NOW] as const
 
 test('what an entry does not say is default, in a group too', () => {

@@ -95,6 +95,7 @@ for (const field of FIELDS) {
     const [applied] = diffWithFile(parsed.value.sites, [BEFORE], 'stay', false, 2).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
+    // `--base` unsets `difficulty.solveMs`, and is no flag without a value.
     if (unsetFlag !== undefined && unsetFlag !== 'base')
       assert.deepEqual(valueIn(await updated(record, `--${unsetFlag}`), field), valueIn(BEFORE, field))
   })

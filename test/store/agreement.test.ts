@@ -20,10 +20,11 @@ import {
   type TestStore,
 } from './harness.ts'
 
-/** Redis forgets by real time, the embedded store by virtual time, so nothing may live longer than either keeps it: a nonce, */
+/** Redis forgets by real time, the embedded store by virtual time. So a nonce comes again only while both are sure to know it. */
 const AGAIN_WITHIN_MS = 50_000
-/** and the meter of a network that one proof came from. */
+/** Likewise a run ends before the embedded store forgets the meter of a network that one proof came from. */
 const RUN_MS_MAX = KEPT_MS_A_PROOF - 1000
+/** Rates are alike that differ by this share. */
 const CLOSE = 1e-5
 
 const pauses = fc.oneof(

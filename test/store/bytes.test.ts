@@ -25,7 +25,7 @@ test('visits from an address each leave the bytes in Redis that the capacity pag
   })
   const memory = async () => Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
   type Step = (visit: (typeof visits)[number]) => Promise<unknown>
-  // The last one: the first has been there since the start of a pass.
+  // How long keys last is asked of the last visit, which has just been made when a pass ends.
   const { addressKey, redeem } = visits.at(-1)!
   const page = readFileSync(new URL('../../docs/howto/capacity.md', import.meta.url), 'utf8')
   const measure = async (name: string, step: Step, key: string) => {

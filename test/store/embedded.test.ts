@@ -1,3 +1,5 @@
+/** The embedded store: the conformance suite, its state over stops and crashes, the file of sites, and who holds its directory. */
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -72,7 +74,10 @@ async function make(): Promise<TestStore> {
 
 storeConformance('embedded', make)
 
-/** A server and a client, on clocks that the test sets; both end with the test. */
+/**
+ * A server and a client, on clocks that the test sets; both end with the test. `pass` moves both clocks on, and `sweepAll` returns
+ * how many windows, marks and meters are left.
+ */
 async function start(t: TestContext, dataDir = temporaryDir('store'), options: Partial<ServerOptions> = {}) {
   const [wall, machine] = [{ now: Date.UTC(2026, 0, 1) }, { now: 5_000_000 }]
   const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
@@ -100,19 +105,8 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
     const metering = meteringOf(addressKey)
     return nonceOn(store, { addressKey, addressLimit: limit, siteLimit: limit, spend: spent, metering })
   }
-  return {
-    dataDir,
-    path: join(dataDir, SITES_JSONL),
-    server,
-    store,
-    told,
-    wall,
-    machine,
-    pass,
-    sweepAll,
-    spend,
-    stop,
-  }
+  const path = join(dataDir, SITES_JSONL)
+  return { dataDir, path, server, store, told, wall, pass, sweepAll, spend, stop }
 }
 
 test('embedded: what has expired is swept, what has not stays', async t => {
@@ -120,7 +114,7 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   for (let index = 0; index < 300; index++) {
     await challengeOn(store, { addressKey: freshKey() })
     await spend(freshNonce(Date.now()))
-    await spend(freshNonce(Date.now()), freshKey(), 1000)
+    await spend(freshNonce(Date.now()), freshKey(), 1000) // above 64 a nonce has a mark of its own
   }
   assert.deepEqual(sweepAll().slice(0, 2), [900, 300])
   pass(61_000)
@@ -217,7 +211,7 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
 
 test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
   const state = new State(2 ** 30)
-  const { windows } = state
+  const { windows } = state // an entry takes 112 bytes beside its key and value, and a meter 200
   windows.set('a', uint32Text(1))
   windows.set('bb', uint32Text(9))
   windows.set('a', `${uint32Text(1)}longer`)
@@ -233,7 +227,7 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
 })
 
 test('a sweep does not fall behind new entries: where 6,000 a second live for a minute, two times the living are held at most', () => {
-  const [state, scale] = [new State(2 ** 30), 20]
+  const [state, scale] = [new State(2 ** 30), 20] // a twentieth of the entries, to save time
   const clock = { now: 0 }
   const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
   let added = 0
@@ -245,7 +239,7 @@ test('a sweep does not fall behind new entries: where 6,000 a second live for a 
   assert.ok(state.windows.size < (2 * 360_000) / scale, `${state.windows.size}`)
 })
 
-test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async _t => {
+test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async () => {
   const dataDir = temporaryDir('store')
   const state = new State(2 ** 30)
   state.windows.set('l:a', 'record')
@@ -274,7 +268,7 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   assert.match(String(loaded('boot 1')[3]), /damaged/)
 })
 
-test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async _t => {
+test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async () => {
   const { dataDir, path, file } = newSites()
   const { site } = await createSite(file, { name: 'first' })
   const before = statSync(path).size
@@ -297,7 +291,7 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
-test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async _t => {
+test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async () => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'first' })
   await file.closeFile()
@@ -312,7 +306,7 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   }
 })
 
-const SITE = /\w of a site: expected /
+const SITE_PROBLEM = /\w of a site: expected /
 const SITE_MISTAKES = [
   ['"name":"a"', '"name":1'],
   ['"active":true', '"active":"false"'],
@@ -335,7 +329,7 @@ const SITE_MISTAKES = [
     limit => ['"origins":[]', `"limits":{"redeem":${limit}},"origins":[]`] as const,
   ),
 ] as const
-const API_KEY = /siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key/
+const KEY_PROBLEM = /siteKey, secretSha256, createdAt, revokedAt or expiresAt of an API key/
 const KEY_MISTAKES = [
   [/"siteKey":("site_\w+","createdAt":\d+,"expiresAt")/, '"site":$1'],
   ['"secretSha256":', '"secret":'],
@@ -344,7 +338,7 @@ const KEY_MISTAKES = [
   ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
 ] as const
 
-test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async _t => {
+test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async () => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'a', minScore: 1e-7 }) // JSON does not write it as a flag would
   await file.closeFile()
@@ -355,10 +349,10 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"other": 1}', /"other" is no part that this version knows/],
     ['{"changes": [[1, {}]]}', /a change is no site and no API key/],
     ['{"changes": [["1", {"site": {"siteKey": "s"}}]]}', /a change is no site and no API key/],
-    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', SITE],
-    ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE] as const),
-    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', API_KEY],
-    ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), API_KEY] as const),
+    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', SITE_PROBLEM],
+    ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE_PROBLEM] as const),
+    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', KEY_PROBLEM],
+    ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), KEY_PROBLEM] as const),
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
     ['{"audit": [null]}', /audit is no list of entries/],
@@ -388,10 +382,10 @@ const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
 }
 
 const SECRET = 'a secret of more than thirty-two characters'
-/** A new secret is made for one that is gone. */
+/** Damaged secrets. One that is gone is made anew. */
 const NO_SECRETS = { empty: '', cut: 'abcdef', garbage: Buffer.alloc(64, 0xfe) }
 
-test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async _t => {
+test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async () => {
   const dataDir = temporaryDir('store')
   const [first, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   for (const name of ['a', 'b', 'c']) await createSite(store.sites, { name })
@@ -456,7 +450,7 @@ test('embedded: without hard links, the secret that another process makes at the
   assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 
-test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
+test('embedded: the sites are written anew once half of the file is dead, and are the same', async () => {
   const { dataDir, path, file } = newSites()
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
@@ -510,7 +504,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   await file.closeFile()
 })
 
-test('embedded: a change that is written, but whose answer is lost, is not told to have failed', async _t => {
+test('embedded: a change that is written, but whose answer is lost, is not told to have failed', async () => {
   const dataDir = temporaryDir('store')
   const [server, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   const commit = server.sites.commit.bind(server.sites)
@@ -546,7 +540,7 @@ test('embedded: a full disk while the state is saved: the part that was written 
   assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
 })
 
-test('embedded: after root has written the sites anew, they still belong to the user of the service', async _t => {
+test('embedded: after root has written the sites anew, they still belong to the user of the service', async () => {
   const { path, file } = newSites()
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = statSync(path)
@@ -714,7 +708,7 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async _t => {
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)

@@ -1,3 +1,5 @@
+/** What is told of hosts that share a store and differ in what they must have alike. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { differences, type HostNote } from '../../src/store/hosts.ts'

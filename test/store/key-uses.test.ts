@@ -1,3 +1,5 @@
+/** A worker's notes of when API keys were used, which are written to the store now and then. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
@@ -9,7 +11,7 @@ import { TEST_SECRET } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { mapOf } from './harness.ts'
 
-test('what is noted is written once, the latest time of each key', async _t => {
+test('what is noted is written once, the latest time of each key', async () => {
   const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') }))
   const writes: string[][] = []
   const noteUses = (uses: ReadonlyMap<string, number>) => {

@@ -23,13 +23,15 @@ import {
   type TestStore,
 } from './harness.ts'
 
-const LEAP_MS = PRICING.usualMs / 24
-/** Steps in the first hour, in which everything is learned. */
+/** A night: long enough that usual rates fade a little. */
+const NIGHT_MS = PRICING.usualMs / 24
+/** Steps while all traffic is still learned as usual: a third of that time passes at the first, and then comes a burst. */
 const EARLY = { pause: 20, burstUntil: 38 }
+/** The step at which the clock is set back. */
 const SET_BACK = 399
 let next = 0
 
-/** A site of its own, and networks that no other test uses. */
+/** A site of its own, and networks that no other test uses. (Layout of keys: src/domain/address-tags.ts.) */
 function freshMetering(): Metering {
   next++
   const metering = meteringOf(
@@ -54,11 +56,13 @@ function solutionIn({ store, clock }: Client, metering: Metering, index: number)
 const proofOn = (client: Client, metering: Metering, index: number) =>
   solutionOn(client.store, solutionIn(client, metering, index))
 
+/** How many milliseconds pass before a step. */
 function elapsedAt(step: number): number {
   if (step === SET_BACK) return -600_000
   if (step === EARLY.pause) return PRICING.learnsAllMs / 3
   const isAttack = step > 250 || (step > EARLY.pause && step < EARLY.burstUntil)
-  return isAttack ? 3 : step > 40 && step % 40 === 39 ? LEAP_MS : 1500
+  const isNight = step > 40 && step % 40 === 39
+  return isAttack ? 3 : isNight ? NIGHT_MS : 1500
 }
 
 function close(is: number, ought: number, what: string): void {
@@ -88,17 +92,18 @@ export function metersConformance(name: string, make: StoreMaker): void {
       const metering = freshMetering()
       const { firstProofs, meters } = metering
       const list = [...firstProofs, ...meters].map(() => newMeter(own.clock.now))
+      const ages = list.slice(0, 2) // of the store, and of the names in it
       let most = 0
       // As of a private address: it names the site's meter alone, and begins the store's age too.
       const alone = { ...metering, meters: meters.slice(0, 1), free: metering.free.slice(0, 1) }
       await solutionOn(own.store, { ...solutionIn(own, metering, 0), metering: alone })
-      for (const time of list.slice(0, 2)) renewFirstProof(time, own.clock.now)
+      for (const age of ages) renewFirstProof(age, own.clock.now)
       for (let step = 0; step < 400; step++) {
         own.clock.now += elapsedAt(step)
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
         assert.ok(answer.status === 'admitted', String(step))
-        for (const time of list.slice(0, 2)) renewFirstProof(time, own.clock.now)
+        for (const age of ages) renewFirstProof(age, own.clock.now)
         const model = metersFrom(list, own.clock.now)
         fadeAll(model, own.clock.now, PRICING)
         addProof(model, metering.free, answer.accepted, 1, PRICING)

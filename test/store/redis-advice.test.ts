@@ -1,3 +1,5 @@
+/** What an operator is advised about a Redis, by what the server says of itself. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { adviceOn, versionOf } from '../../src/store/client/inspection.ts'

@@ -96,7 +96,7 @@ test('redis: cut off for five minutes, or refused every write: who was there bef
   assert.deepEqual(await useAgain(), ['used', 'used'])
 })
 
-/** A clock that is set by so much is seen. */
+/** Long enough that a clock which is set by as much would be seen. */
 const FROZEN_MS = 33_000
 
 test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {

@@ -12,12 +12,13 @@ import { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { openRedis, redeemable, SITE, tokenOn } from './harness.ts'
 
+/** The slot of the redemptions at SITE. */
 const siteSlot = slotOf(`{${evenlySpreadTags(16)[fnv1a(SITE) % 16]}}`)
 
 const redeem = (store: StoreClient) => tokenOn(store, { redeem: redeemable(store) })
 
 const ENDPOINT = 'cluster-preferred-endpoint-type'
-const one = (url: string) => url.replace('redis://', 'redis+cluster://').split(',')[0]!
+const firstNode = (url: string) => url.replace('redis://', 'redis+cluster://').split(',')[0]!
 
 for (const [what, settings] of [
   ['no address', { [ENDPOINT]: 'unknown-endpoint' }],
@@ -27,7 +28,7 @@ for (const [what, settings] of [
   test(`redis cluster: nodes that tell ${what} are found by one of them, also after a slot has moved`, async t => {
     const cluster = await RedisCluster.start({ settings })
     t.after(() => cluster.stop())
-    const store = await openRedis(one(cluster.url))
+    const store = await openRedis(firstNode(cluster.url))
     t.after(() => store.close())
     assert.equal(await redeem(store), 'redeemed')
     const from = await cluster.primaryOf(siteSlot)
@@ -52,7 +53,7 @@ test('redis cluster: a single node that does not know its own address is asked w
   const server = await RedisServer.start(args)
   t.after(() => server.stop())
   await server.ask('cluster', 'addslotsrange', 0, 16383)
-  const store = await openRedis(one(server.url))
+  const store = await openRedis(firstNode(server.url))
   t.after(() => store.close())
   assert.equal(await redeem(store), 'redeemed')
 })

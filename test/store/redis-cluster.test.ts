@@ -59,6 +59,7 @@ test('redis cluster: addresses spread over all primaries; who does not know the 
   assert.equal(await command.sites.forget(addressKeys), addressKeys.length)
 })
 
+/** The slot of the redemptions at SITE. */
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
 
 test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async t => {

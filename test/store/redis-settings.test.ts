@@ -1,3 +1,5 @@
+/** The settings of the connection to Redis: URL, credentials and certificates, and the line for each mistake in them. */
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

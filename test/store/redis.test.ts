@@ -1,3 +1,5 @@
+/** The store on one Redis server: the conformance suite, and what a real server can lose, evict, refuse or put back. */
+
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -80,9 +80,10 @@ async function assertContrast(page: Page, about: string): Promise<void> {
   }
 }
 
-/** What the icon of each state shows without colour. */
+/** What the icon of each state shows without colour, by the state. */
 const pictures = new Map<string, string>()
 
+/** @param name of the look and the state, such as `dark-idle` */
 async function look(page: Page, name: string): Promise<void> {
   await assertAccessible(page, name)
   await assertContrast(page, name)
@@ -92,13 +93,13 @@ async function look(page: Page, name: string): Promise<void> {
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
 }
 
-const isBusy = { fault: { path: '/challenge', answer: limited(30) } }
+const BUSY = { fault: { path: '/challenge', answer: limited(30) } }
 
 /** States after the load of the page: name, how it is reached, and what shows that it is there. */
 const LOADED: readonly [name: string, OpenOptions, shown: string][] = [
   ['failed', { fault: { path: '/verify', answer: NOT_PASSED } }, 'pow-gate:state(failed)'],
   ['setup', { siteKey: 'site_0000000000000000000000' }, 'pow-gate:state(failed)'],
-  ['busy', isBusy, 'pow-gate .detail:not(:empty)'],
+  ['busy', BUSY, 'pow-gate .detail:not(:empty)'],
 ]
 
 for (const every of LOOKS) {
@@ -124,9 +125,7 @@ for (const every of LOOKS) {
 }
 
 test('without colour: no two states have the same picture', () => {
-  // Both are failures, and the text tells which.
-  pictures.delete('setup')
-  pictures.delete('percent')
+  pictures.delete('setup') // is a failure, and its text tells which
   assert.ok(pictures.size >= 6)
   assert.equal(new Set(pictures.values()).size, pictures.size, JSON.stringify([...pictures]))
 })
@@ -302,7 +301,7 @@ test('the demo page: from the form to the score, in light and dark, without a fa
 })
 
 test('a translator of the page is not overwritten while nothing changes', async () => {
-  const page = await openLook(LIGHT, 'auto="off"', isBusy)
+  const page = await openLook(LIGHT, 'auto="off"', BUSY)
   await press(page, 'Verify')
   const shown = page.locator('pow-gate .text')
   await shown.filter({ hasText: 'Too many requests' }).waitFor()

@@ -11,7 +11,7 @@ const ENTRY = `
 import { DEFAULT_LANGUAGE, ENGLISH, durationText } from './texts.ts'
 import { View } from './view.ts'
 
-/** A part over more than two lines, and words over more than one, in scripts that have spaces between their words. */
+/** A text that takes more than two lines, else its words that take more than one, but for scripts without spaces between words. */
 const brokenIn = ({ firstChild: node }) => {
   if (!node) return []
   const linesOf = (start, end) => {

@@ -399,10 +399,7 @@ const VENDORS = [
   ['/recaptcha/enterprise.js', 'g-recaptcha', 'grecaptcha.enterprise', '/recaptcha/api/siteverify'],
 ] as const
 
-const hashwxSite = await service.createSite({
-  puzzle: 'hashwx',
-  difficulty: ALWAYS_EASY,
-})
+const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: ALWAYS_EASY })
 
 for (const [path, vendor, name, verifyPath] of VENDORS)
   test(`${path}: a page of which only the host and the key were changed, of a site of HashWX`, async () => {

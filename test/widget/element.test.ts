@@ -107,7 +107,7 @@ test('execute() gives the token; several calls share one verification; reset() s
   assert.equal(gateway.count('GET /challenge'), 1)
   assert.equal((await redeem(tokens[0]!)).success, true)
   assert.equal(await page.evaluate(`${GATE}.execute()`), tokens[0])
-  const next = await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
+  const next = await page.evaluate(`(${GATE}.reset(), ${GATE}.execute())`)
   assert.notEqual(next, tokens[0])
   assert.equal((await redeem(next)).success, true)
 })
@@ -272,7 +272,7 @@ for (const [header, flags, signals] of [
 ] as const)
   test(`signals, header ${header}: of the browser nothing is read before the challenge answers, and then what the page on privacy says`, async () => {
     const reads = new Set<string>()
-    // The renderer is read in sight in the page's own thread; the number of threads is chosen in the frame.
+    // `page` reads the renderer where the watch sees it, and `frame` reads how many threads there can be.
     for (const solver of ['page', 'frame']) {
       let readsBefore: unknown
       const prepare = async (page: Page) => {

@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { checkProof } from '../../src/domain/pow.ts'
 import { FIRST_COUNTER, GPU_START } from '../../src/protocol/proof.ts'
+import { COUNTERS_PER_GROUP } from '../../src/widget/solver/shader.ts'
 import { openBrowser, startRenderer, traceTasks, WEBGPU_IN_SOFTWARE } from '../harness/browser.ts'
 import { Client, SOLVERS } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -96,10 +97,10 @@ async function verifiedOn(...given: Parameters<typeof open>) {
   return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified }
 }
 
-/** The GPU has time to start. */
+/** Gives the GPU time to start. */
 const ENDLESS = { fault: { path: '/challenge', answer: endless() } }
-/** The GPU has to win here. */
-const FIRST = { inBrowser: gpuFirst, siteKey: site20.siteKey }
+/** Where the GPU has to win. */
+const GPU_WINS = { inBrowser: gpuFirst, siteKey: site20.siteKey }
 const ALLOWED = 'threads="1" gpu="software"'
 
 interface Search {
@@ -133,7 +134,7 @@ test('the GPU alone finds the golden counters of all solvers, with every difficu
     readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
   ) as { sixteenDigits: { nonce: string; start: number; counter: number; zeroBits: number }[] }
   const searches = sixteenDigits.map(({ nonce, start, zeroBits }) => {
-    return { nonce, difficulty: zeroBits, start: start - (start % 6400) }
+    return { nonce, difficulty: zeroBits, start: start - (start % COUNTERS_PER_GROUP) }
   })
   for (let bits = 16; bits <= 24; bits++) assert.ok(searches.some(({ difficulty }) => difficulty === bits))
   const found = await searchAlone(await blankPage(), searches)
@@ -143,18 +144,18 @@ test('the GPU alone finds the golden counters of all solvers, with every difficu
 
 test('the GPU alone goes on where the first eight digits change', async () => {
   const nonce = '7'.repeat(32)
-  const start = 8.8e15 + 1e8 - 6400
+  const start = 8.8e15 + 1e8 - COUNTERS_PER_GROUP
   const [found] = await searchAlone(await blankPage(), [{ nonce, difficulty: 17, start }])
   let expected = start
   while (!checkProof(nonce, expected, 17)) expected++
-  assert.ok(expected > start + 6400)
+  assert.ok(expected > start + COUNTERS_PER_GROUP)
   assert.equal(found, expected)
 })
 
 for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
   test(`mode ${mode}: the GPU joins and wins, on a page that allows just what the mode needs`, async () => {
     await favourGpu()
-    const { detail, notes, page } = await verifiedOn(`${attributes} ${ALLOWED}`, { ...FIRST, policy })
+    const { detail, notes, page } = await verifiedOn(`${attributes} ${ALLOWED}`, { ...GPU_WINS, policy })
     assert.deepEqual([detail.mode, detail.solver], [mode, 'gpu'])
     assert.ok(detail.tries > 0 && detail.threads === 1)
     const { json } = await new Client(service.url).verifyToken(site20.apiKey, { token: detail.token })

@@ -7,6 +7,8 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
+import { ALWAYS_EASY } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
 import {
   alter,
   builtFile,
@@ -89,10 +91,7 @@ for (const [mode, policy] of SOLVERS) {
 }
 
 test('blob: HashWX without WebAssembly, and its endpoint', async () => {
-  const { siteKey } = await service.createSite({
-    puzzle: 'hashwx',
-    difficulty: { base: 16, min: 16, max: 16 },
-  })
+  const { siteKey } = await service.createSite({ puzzle: 'hashwx', difficulty: ALWAYS_EASY })
   evil.fail({ path: builtFile('hashwx.wasm').path, times: 100, answer: { status: 404 } })
   await inState('verified', open(`endpoint="${evil.origin()}" solver="blob"`, { siteKey }))
   assertOnlyFromGateway()
@@ -110,21 +109,16 @@ test('a base address after a script that was named relative to the page', async 
 })
 
 test('worker-src: only a file of the worker’s own name', async () => {
-  for (const path of [
-    '/evil.js',
-    '/evil.js?/powgate-worker.js',
-    '/evil.js#/powgate-worker.js',
-    '/powgate-worker.js/../evil.js',
+  const others = words(
+    '/evil.js /evil.js?/powgate-worker.js /evil.js#/powgate-worker.js /powgate-worker.js/../evil.js',
     '/not-powgate-worker.js',
-  ]) {
+  )
+  for (const path of others) {
     assert.equal(await modeOf(`worker-src="${path}"`, tag()), 'frame', path)
     assert.ok(!pages.requests.some(asked => asked.endsWith('.js')), path)
   }
-  for (const path of [
-    '/powgate-worker.js?v=2',
-    '/captcha/widget/worker.js',
-    'powgate-worker.0123456789.js',
-  ]) {
+  const own = words('/powgate-worker.js?v=2 /captcha/widget/worker.js powgate-worker.0123456789.js')
+  for (const path of own) {
     const { pathname } = new URL(path, pages.origin())
     pages.add(pathname, builtFile('worker.js').text)
     assert.equal(await modeOf(`worker-src="${path}"`, tag()), 'worker', path)

@@ -71,7 +71,7 @@ test('HashWX: a copy of the worker that is older gives way to the frame; a secon
   const { detail, page } = await verifiedOn('worker-src="/old/powgate-worker.js"', { siteKey })
   assert.equal(detail.mode, 'frame')
   gateway.requests.length = 0
-  await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
+  await page.evaluate(`(${GATE}.reset(), ${GATE}.execute())`)
   await untilState(page, 'verified')
   assert.ok(!gateway.requests.some(asked => /\/simd\./.test(asked)), `${gateway.requests}`)
 })
@@ -117,7 +117,7 @@ test('an element that leaves the page while its frame loads tries no other mode'
   const { page, notes } = await open('auto="off"', { policy, visit: WITH_CLOCK })
   await press(page, 'Verify')
   await page.locator('pow-gate iframe').waitFor({ state: 'attached' })
-  await page.evaluate(`new Promise(resolve => ${GATE}.remove() ?? setTimeout(resolve, 50))`)
+  await page.evaluate(`new Promise(resolve => { ${GATE}.remove(); setTimeout(resolve, 50) })`)
   await page.clock.fastForward(15_000)
   await page.waitForTimeout(300)
   release()
@@ -164,7 +164,7 @@ for (const [refusal, more] of [
 ] as const)
   test(`by itself it finds the page’s own thread where all else is refused (${refusal}), at the price of one report an attempt`, async () => {
     const prepare = (page: Page) =>
-      page.addInitScript(`blobUrls = new Set()
+      page.addInitScript(`blobUrls = new Set() // those that are not revoked
 const { createObjectURL, revokeObjectURL } = URL
 URL.createObjectURL = blob => (url => blobUrls.add(url) && url)(createObjectURL(blob))
 URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
@@ -172,7 +172,7 @@ URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
     assert.equal(detail.mode, 'page')
     assert.deepEqual(notes.pageErrors, [])
     // When it starts anew, nothing more is reported.
-    await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
+    await page.evaluate(`(${GATE}.reset(), ${GATE}.execute())`)
     const found = notes.violations.map(({ directive }) => directive)
     assert.deepEqual(found, ['frame-src', refusal])
     assert.equal(await page.evaluate('blobUrls.size'), 0)

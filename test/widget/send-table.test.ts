@@ -22,7 +22,7 @@ interface State {
 const says = (words: string) => (page: Page) =>
   page.locator('pow-gate .text').filter({ hasText: words }).waitFor({ state: 'attached' })
 
-const challenge = (fault: Omit<Fault, 'path'>) => ({ fault: { path: '/challenge', times: 100, ...fault } })
+const atChallenge = (fault: Omit<Fault, 'path'>) => ({ fault: { path: '/challenge', times: 100, ...fault } })
 
 const STATES: Readonly<Record<string, State>> = {
   'assets are loading': {
@@ -35,14 +35,14 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'idle, auto="submit"': { attributes: 'auto="submit"' },
   'idle, auto="off"': { attributes: 'auto="off"' },
-  '429, Retry-After: 60': { ...challenge({ answer: limited(60) }), reach: says('Too many requests') },
+  '429, Retry-After: 60': { ...atChallenge({ answer: limited(60) }), reach: says('Too many requests') },
   offline: { attributes: 'auto="submit"', reach: page => page.context().setOffline(true) },
-  'refused (403)': { ...challenge({ answer: REFUSED }), reach: page => untilState(page, 'failed') },
+  'refused (403)': { ...atChallenge({ answer: REFUSED }), reach: page => untilState(page, 'failed') },
   'expired, auto="off"': { attributes: 'auto="off"', reach: expire },
-  'the service is down': { ...challenge({ isDropped: true }), reach: says('cannot be reached') },
+  'the service is down': { ...atChallenge({ isDropped: true }), reach: says('cannot be reached') },
   solving: {
     attributes: 'threads="1"',
-    ...challenge({ answer: endless() }),
+    ...atChallenge({ answer: endless() }),
     reach: page => page.waitForFunction('window.hasProgress'),
   },
 }

@@ -1,3 +1,5 @@
+/** The word that somebody may have meant who typed another. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { didYouMean, nearest } from '../../src/words/nearest.ts'
