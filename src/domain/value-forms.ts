@@ -74,10 +74,7 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   const expects = words.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   const accepts = (text: string) => (words as readonly string[]).includes(text)
   const read = ([text]: readonly string[]) => text as Word
-  return {
-    schema: { enum: words, description: expects },
-    text: { placeholder, expects, accepts, read },
-  }
+  return { schema: { enum: words, description: expects }, text: { placeholder, expects, accepts, read } }
 }
 
 export function textOf(placeholder: string, rule: ValueRule, maxLength: number): ValueForm<string> {
