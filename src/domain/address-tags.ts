@@ -151,7 +151,7 @@ export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }
 
-/** Every name that the four functions above can give an address, also those that no request uses. */
+/** Every name that the four functions above and their combinations can give an address, to delete what is kept of it. */
 export function windowsOf(key: string, siteKeys: readonly string[]): string[] {
   const ofSites = siteKeys.flatMap(siteKey => [windowOfKnown(key, siteKey), windowOfSite(key, siteKey)])
   return [key, ...ofSites]

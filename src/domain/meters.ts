@@ -1,6 +1,6 @@
 /**
- * Meters: how many accepted proofs a network, or the returning addresses of a site, bring now and usually. A meter is two
- * exponentially weighted averages, kept as sums that fade, and when they were last faded:
+ * Meters: how many accepted proofs a network, or a site's returning addresses (`returningProofs`), bring now and usually. A meter is
+ * two exponentially weighted averages, kept as sums that fade, and when they were last faded:
  *
  *   | at, Unix ms 8 | recent 4 | usual 8 |     bytes of floating point, big endian
  *

@@ -29,7 +29,7 @@ const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** Counts letters and line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
+/** Counts three letters and two line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
 const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
 /** The length of the longest `pageText`. */
 export const PAGE_TEXT_MAX = Math.ceil((PAGE_BYTES_MAX * 4) / 3)

@@ -98,9 +98,8 @@ function firstSuspiciousFlag(environment: Environment): keyof Environment | unde
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
-  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
+  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS)
     reasons = [...reasons, 'solveTimeImpossible']
-  }
   return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
 }
 

@@ -33,8 +33,8 @@ export interface ValueForm<Value> {
 }
 
 interface TextForm<Value> extends ValueRule {
-  readonly placeholder: string
-  readonly repeats?: true
+  readonly placeholder: string // of the value, in help
+  readonly repeats?: true // the flag may be given several times
   readonly read: (texts: readonly string[]) => Value
 }
 

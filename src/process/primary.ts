@@ -76,11 +76,13 @@ export class Primary {
     })
   }
 
+  /** The answer of /healthz. A service that drains is healthy too, so that no orchestrator kills it meanwhile. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#seats.length > 0 && this.#seats.every(({ worker }) => worker?.isWell)
   }
 
+  /** The answer of /readyz. */
   isReady(): boolean {
     return !this.#isUnready && this.#seats.some(({ worker }) => worker?.isWell && worker.isReady)
   }
