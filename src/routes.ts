@@ -113,12 +113,8 @@ function addPath(
 ): void {
   const methods = Object.keys(handlers) as Method[]
   for (const method of methods) app[method](path, handlers[method]!)
-  // Preflights do not count as the endpoint's answers.
-  if (isCrossOrigin)
-    app.options(
-      path,
-      always(preflightReply(methods[0]!), host, { ...rules, isCrossOrigin, endpoint: 'other' }),
-    )
+  const preflightRules: ExchangeRules = { ...rules, isCrossOrigin, endpoint: 'other' } // they are no answers of the endpoint
+  if (isCrossOrigin) app.options(path, always(preflightReply(methods[0]!), host, preflightRules))
   const allow = [...methods, ...(isCrossOrigin ? ['options'] : [])].join(', ').toUpperCase()
   const refusal = refusalReply(rules.style, { reason: 'method-not-allowed' })
   app.any(path, always({ ...refusal, headers: [['Allow', allow]] }, host, rules))
@@ -143,7 +139,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
   }, host)
 }
 
-/** Tells the gate of requests that are never shed, because they take time too. */
+/** Tells the gate (http/overload.ts) of requests that are never shed, because they take time too. */
 function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -153,8 +149,9 @@ function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
 }
 
 /**
- * One refusal in so many is left to an exchange, after the tick. uWebSockets.js ends a connection that has sent more by then: of one
- * that pipelines 10,000 requests, `refuserOf` would refuse all in one tick. An exchange also refuses requests whose end is unclear.
+ * `refuserOf` refuses at once, so a connection that pipelines 10,000 requests would have all refused in one tick of the event loop.
+ * One refusal in so many is made by an exchange after the tick: uWebSockets.js ends a connection that has sent more by then. An
+ * exchange also refuses requests whose end is unclear.
  */
 const REFUSALS_PER_EXCHANGE = 64
 

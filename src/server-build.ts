@@ -19,7 +19,7 @@ export function serverBuild(): ServerBuild {
   }
 }
 
-/** A known build is on record: the tests ran on those for x64, and on none for arm64. */
+/** `isKnown`: the binary's hash is on record. The tests ran on the recorded ones for x64, and on none for arm64. */
 function readBuild() {
   const { platform, arch, versions } = process
   const entry = import.meta.resolve('uWebSockets.js')

@@ -36,6 +36,7 @@ import { OperatorError } from './words/errors.ts'
 const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
+/** Pauses after writing when API keys were used, checking the store's clock and evictions, and dropping old audit entries. */
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
 /** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
@@ -97,7 +98,7 @@ export async function startServer(
   // If it listened, a worker of another version than the store process would refuse its share of the visitors.
   const trouble = store.trouble()
   if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
-  startBackground(directory, service, watch, background.signal) // this loads the directory
+  startJobs(directory, service.keyUses, watch, background.signal) // this loads the directory
   if (workerIndex === 0) void repeat(() => store.dropAudit(config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
@@ -216,12 +217,7 @@ function hostOf(
   }
 }
 
-function startBackground(
-  directory: SiteDirectory,
-  { keyUses }: Service,
-  watch: StoreWatch,
-  end: AbortSignal,
-): void {
+function startJobs(directory: SiteDirectory, keyUses: KeyUses, watch: StoreWatch, end: AbortSignal): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_REREAD_MS, end)
   void repeat(() => keyUses.flush(), KEY_USES_MS, end)

@@ -38,28 +38,31 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
   return spend === undefined ? LogKind.noProof : LogKind.verification
 }
 
+/** Limits are requests a minute to one endpoint. If the site is unknown, tag and site limit are 0, and only the address's limit applies. */
 export interface LogRequest {
-  /** `Site.logTag`, 1 to 2^21 - 1. If the site is unknown, tag and site limit are 0, and only the address's limit applies. */
+  /** `Site.logTag`, 1 to 2^21 - 1. */
   readonly siteTag: number
   readonly addressLimit: number
   readonly siteLimit: number
 }
 
+/** A nonce to record as used. */
 export interface Spending {
+  /** Its `nonceMark`. */
   readonly mark: number
-  /** Below 2^23, half of the range of a time. */
+  /** The nonce could still be accepted for this time. Below 2^23, half of the range of a time. */
   readonly keepMs: number
 }
 
 type LogDecision =
   | {
       readonly status: 'admitted'
-      /** The record to store. The next call reuses its memory. */
+      /** The record to store for `keepMs`. The next call reuses its memory. */
       readonly record: Buffer
       readonly keepMs: number
-      /** Requests at this site in the window, without this one. */
+      /** Requests to the same endpoint at this site in the last minute, without this one. */
       readonly siteCount: number
-      /** Failed verifications at this site in the window. */
+      /** Failed verifications at this site in the last minute, without this one. */
       readonly failures: number
       /** Accepted proofs at all sites in `ACCEPTED_MS`; estimated if the record has no used nonces (see `MARKS_LIMIT_MAX`). */
       readonly accepted: number
@@ -70,12 +73,12 @@ type LogDecision =
 
 /**
  * If an address's limit is above this many verifications a minute, each nonce gets a key of its own: kept for up to 11 minutes, over
- * 700 would be in one record. When an operator moves a limit across this, a nonce used just before can yield a second token, of
- * which one can be redeemed.
+ * 700 would be in one record. When an operator moves a limit across this, a nonce used just before can yield a second token, but
+ * only one of the two can be redeemed.
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** An accepted proof counts for its address for as long as its nonce is kept: this long, or longer if the challenge could be. */
+/** An accepted proof counts for its address for as long as its nonce is kept: for `keepMs`, but at least for this time. */
 export const ACCEPTED_MS = 300_000
 export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
@@ -88,10 +91,11 @@ const TAG_MASK = 0x1fffff
 export const MARK_BIT = 0x800000
 export const MARK_LOW_RANGE = 0x10000
 
-/** The record that a call of `admitToLog` writes. Each call reuses the memory, so it makes no garbage. */
+/** The record that `admitToLog` and the functions below it write. Each call reuses the memory, so it makes no garbage. */
 const memory = new ReusedBytes()
 let newRecord = memory.ofLength(0)
 
+/** Copies the entries that are not over, counts them, and, unless a limit refuses the request, adds the nonce and then the request. */
 export function admitToLog(
   record: Buffer | undefined,
   nowMs: number,
@@ -119,7 +123,7 @@ export function admitToLog(
     const count = readCount(record!, at)
     if (label >= MARK_BIT) {
       const restMs = (entryTime - time) & WRAP_MASK
-      if (restMs === 0 || restMs >= HALF_WRAP) continue
+      if (restMs === 0 || restMs >= HALF_WRAP) continue // `until` is over
       if (restMs > keepMs) keepMs = restMs
       marks++
       if (label === markHigh && count === markLow) isUsed = true

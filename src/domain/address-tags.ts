@@ -1,10 +1,11 @@
 /**
  * Names of addresses and networks in the store. A tag is 48 bits of a hash of a network, keyed with the first secret, without which
- * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
+ * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors). An address has two networks: its owner's (IPv4 /24,
+ * IPv6 /48) and the wide one around it (/16, /32). A meter counts the proofs of one (meters.ts). Lengths are in characters.
  *
- *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
- *   | e: | shard 2 | tag of the owner's network 8 |                               meter of the owner's network
- *   | e: | tag of the wide network 8 |                                         meter of the wide network
+ *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          key of an address; of IPv6, of its prefix
+ *   | e: | shard 2 | tag of the owner's network 8 |                               name of the owner's network's meter
+ *   | e: | tag of the wide network 8 |                                         name of the wide network's meter
  *
  * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
  * An address and its owner's network share their start, so a request costs one hash, and a lookup of the wide network's tag.
@@ -21,7 +22,7 @@ const TAG_LENGTH = 8
 /** 4,096 values, spread over a Cluster's shards. */
 const SHARD_LENGTH = 2
 const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
-/** All IPv4 /16, and more IPv6 /32 than are announced. */
+/** Bounds the tags kept in memory: all IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
 /** Starts the names of all meters. No site key, and no tag, is `born`. */
@@ -41,12 +42,12 @@ export class AddressTags {
   /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   /**
-   * Names of two times: of the shard's first proof, the age of sites' meters, and of the first proof under the names that this
-   * secret makes, the age of networks' meters. A new first secret renames all networks, so their meters start at zero. If their age
-   * did not start too, nothing would seem usual for them, and each proof an excess.
+   * Names of the times of two proofs: the shard's first, since which sites' meters count, and the first under the names that this
+   * secret makes, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. If
+   * their age did not start too, nothing would seem usual for them, and each proof an excess.
    */
   readonly firstProofNames: readonly [string, string]
-  /** The ends of the owner's network's and of the wide network's bytes in an address. */
+  /** The end of the bytes of the owner's network, and of the wide one, in an address, which is 16 one-byte characters. */
   readonly #ownerEnd: Ends
   readonly #wideEnd: Ends
 
@@ -58,7 +59,7 @@ export class AddressTags {
     this.firstProofNames = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
   }
 
-  /** The name of an address: of IPv6, of the prefix that counts as one visitor. */
+  /** The key of an address; of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
       ? hexOf(address, this.#ownerEnd.v4, ADDRESS_BITS)
@@ -66,7 +67,7 @@ export class AddressTags {
     return this.#ownerOf(address) + within
   }
 
-  /** Translates a key of the address that was made with another secret. */
+  /** Turns the address's key by another secret into the one by this secret: only the start differs. */
   translated(key: string, address: Address): string {
     return this.#ownerOf(address) + key.slice(OWNER_LENGTH)
   }
@@ -109,6 +110,7 @@ function prefixOf(address: Address, end: Ends): string {
   return isV4(address) ? address.slice(V4_BYTE, end.v4) : address.slice(0, end.v6)
 }
 
+/** The start of a key, which the addresses of one owner's network share. */
 export function ownerKey(key: string): string {
   return key.slice(0, OWNER_LENGTH)
 }
@@ -122,7 +124,7 @@ export function siteMeter(siteKey: string): string {
   return METER + siteKey
 }
 
-/** The meter of the network of an address with this key. */
+/** The meter of the owner's network of an address with this key. */
 export function ownerMeter(key: string): string {
   return METER + ownerKey(key)
 }
@@ -149,7 +151,7 @@ export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }
 
-/** Every name that the four functions above can give an address, also those that no request uses. */
+/** Every name that the four functions above and their combinations can give an address, to delete what is kept of it. */
 export function windowsOf(key: string, siteKeys: readonly string[]): string[] {
   const ofSites = siteKeys.flatMap(siteKey => [windowOfKnown(key, siteKey), windowOfSite(key, siteKey)])
   return [key, ...ofSites]

@@ -1,13 +1,14 @@
 /**
- * The audit log. Both stores write an entry in one atomic operation with the record that changed. An entry holds no hash of a
- * secret. It outlives a site's block list, so it names networks in place of the addresses of people.
+ * The audit log: who changed which fields of a site or API key, when and how. Both stores write an entry in one atomic operation with
+ * the record that changed. An entry holds no hash of a secret. It outlives a site's block list, so it names networks in place of the
+ * addresses of people.
  */
 
 import { coarseRange } from '../addresses/address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 
-/** `expected` is the stored record, without which nothing is written; undefined for a new one. */
+/** A record to write, but only if the store still has the `expected` one, or none if that is undefined. */
 export type RecordChange =
   | { readonly site: SiteRecord; readonly expected: SiteRecord | undefined }
   | { readonly apiKey: ApiKeyRecord; readonly expected: ApiKeyRecord | undefined }
@@ -71,7 +72,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** Includes the raise, and whole addresses, which only `auditEntry` replaces. A new site shows every setting that has a value. */
+/** Includes `raise`, and whole addresses, which only `auditEntry` replaces. A new site shows every setting that has a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteValues(before), siteValues(after))
 }

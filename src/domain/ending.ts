@@ -16,7 +16,7 @@ export interface Issued {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
   readonly difficulty: number
-  // What the price was made of, by price.ts.
+  // What made the difficulty (price.ts): it is `bounds.base` and the bits of `price`, within `bounds`.
   readonly bounds: DifficultyBounds
   readonly counts: AddressCounts
   readonly traffic: Traffic
@@ -29,7 +29,7 @@ export interface Judged {
   readonly site: Site
   readonly nonce: string
   readonly passed: boolean
-  /** null if it failed without a score. */
+  /** null if it failed without a score; `signals` are undefined then. */
   readonly score: number | null
   readonly reasons: readonly JudgementReason[]
   readonly signals: ScoreSignals | undefined

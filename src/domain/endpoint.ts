@@ -13,7 +13,7 @@ interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
   readonly work: Work
-  /** The RateLimit-Policy header has them in this order. Endpoints that name the same limits share their windows. */
+  /** The RateLimit-Policy header has them in this order. Endpoints with the same limits count requests together. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */
@@ -59,7 +59,7 @@ export function limitsOf(perMinuteOf: (row: (typeof LIMITS)[keyof Limits]) => nu
   return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, perMinuteOf(row)])) as Limits
 }
 
-/** The defaults. */
+/** The defaults, which are the contract's. */
 export const CONTRACT_LIMITS = limitsOf(({ perMinute }) => perMinute)
 
 const REDEMPTION = {

@@ -57,12 +57,13 @@ const TOKEN_PREFIX_MAX = 13 + 1 + 32 + 1 + 16 // time|nonce|counter
 const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + PAGE_TEXT_MAX + 1 // prefix|claims, page|
 
 export interface SigningKey {
-  /** 0 to 15. Two secrets may share one: a verifier tries both. */
+  /** The key id, 0 to 15, which nonces and tokens state. Two secrets may share one: a verifier tries both. */
   readonly kid: number
   /** The first 16 digits of the secret's SHA-256, which `sha256sum` shows too. They tell nothing else of a random secret. */
   readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
+  /** Encrypts the claims of tokens. */
   readonly tokenStream: Hmac
   /** Keys the tags of addresses (address-tags.ts). */
   readonly tagKey: Uint8Array

@@ -1,6 +1,6 @@
 /**
- * Meters: how many accepted proofs a network, or the returning addresses of a site, bring now and usually. A meter is two
- * exponentially weighted averages, kept as sums that fade, and when they were last faded:
+ * Meters: how many accepted proofs a network, or a site's returning addresses (`returningProofs`), bring now and usually. A meter is
+ * two exponentially weighted averages, kept as sums that fade, and when they were last faded:
  *
  *   | at, Unix ms 8 | recent 4 | usual 8 |     bytes of floating point, big endian
  *
@@ -9,7 +9,7 @@
 
 import { PRICING, type Pricing } from './pricing.ts'
 
-/** The time of a first proof (`AddressTags.firstProofNames`) is kept as one: `usual` is then Unix ms, and `atMs` its renewal. */
+/** The time of a first proof (`AddressTags.firstProofNames`) is kept in this form too: Unix ms in `usual`, and its renewal in `atMs`. */
 export interface Meter {
   atMs: number
   recent: number
@@ -68,7 +68,7 @@ function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricin
 /**
  * Rates of a meter that was just faded. `usual` fades too, so its sum stands for less time than `ageMs`.
  *
- * @param ageMs the store's age: by a new network's own age, its first burst would seem its usual rate
+ * @param ageMs the store's age. With a new network's own age, its first burst would seem its usual rate
  */
 export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
@@ -86,9 +86,10 @@ export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Prici
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
- * half is learned as usual, or an attack would soon become usual. Even so a budget that is always used up grows, e-fold a day at most.
+ * half is learned as usual, or an attack would soon become usual. A budget that is always used up still grows, at most 2.7-fold a day.
  *
- * @param free of the site, then of each network
+ * @param free proofs a minute that cost nothing: of the site, then of each network
+ * @param accepted earlier proofs of the address
  * @param proofs 1, or -1 to take one back
  * @returns whether the site's meter changed
  */
@@ -114,10 +115,10 @@ function add(
   free: number,
   pricing: Pricing,
 ): void {
-  // Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
-  // only one and has faded since, `before` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
-  const before = meter.recent + Math.min(0, proofs)
-  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
+  // Both adding a proof and taking it back use the rate before it; with another rate, a part of the proof would stay. If the proof was
+  // the only one and has faded since, `recentBefore` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
+  const recentBefore = meter.recent + Math.min(0, proofs)
+  const rates = ratesOf({ recent: recentBefore, usual: meter.usual }, ageMs, recentMs, pricing)
   const learned = pricing.learnedShare * budgetOf(rates, free, pricing)
   const share = ageMs < pricing.learnsAllMs || rates.recent <= learned ? 1 : learned / rates.recent
   meter.recent = Math.max(0, meter.recent + proofs)
@@ -141,7 +142,7 @@ export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pric
   for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
-/** The time of a first proof is so large as `usual` that it is kept for KEPT_MS_MAX. */
+/** The store keeps a meter for this time: for KEPT_MS_MAX that of a first proof, which is a huge number in `usual`. */
 export function keptMs({ usual }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, usual))
 }

@@ -46,7 +46,11 @@ const LIFETIMES_OFFSET = STORE_EPOCH_OFFSET + 4
 const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
+// The header's second 32 bits: | issued at, its low bits 9 | d 5 | k 4 | r 14 |
 export const NONCE_RANDOM_BITS = 14
+const DIFFICULTY_SHIFT = NONCE_RANDOM_BITS + 4
+const TIME_SHIFT = DIFFICULTY_SHIFT + 5
+const TIME_LOW_RANGE = 2 ** 9
 const HASHWX_OFFSET = DIFFICULTY_MIN - 1
 
 export interface Lifetimes {
@@ -142,7 +146,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   return { issuedAtMs: issueTime(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
 }
 
-/** What an address' record keeps of a used nonce: 39 of the address MAC's 40 bits, because one bit says that it is a nonce. */
+/** What an address' record keeps of a used nonce: its address MAC (digits 22 to 31) without the first bit, which the record needs itself. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -150,7 +154,7 @@ export function nonceMark(nonce: string): number {
 
 /** @param low the second 32 bits of the header */
 function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
-  const bits = (low >>> 18) & 0x1f
+  const bits = (low >>> DIFFICULTY_SHIFT) & 0x1f
   return bits > 0 && bits <= DIFFICULTY_MAX - HASHWX_OFFSET
     ? { puzzle: 'hashwx', difficulty: bits + HASHWX_OFFSET }
     : { puzzle: 'sha256', difficulty: bits }
@@ -158,15 +162,16 @@ function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
 
 /** @param high the first 32 bits of the header */
 function issueTime(high: number, low: number): number {
-  return NONCE_TIME_ZERO_MS + high * 512 + (low >>> 23)
+  return NONCE_TIME_ZERO_MS + high * TIME_LOW_RANGE + (low >>> TIME_SHIFT)
 }
 
 function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   const sinceZero = terms.issuedAtMs - NONCE_TIME_ZERO_MS
-  const high = Math.floor(sinceZero / 512)
+  const high = Math.floor(sinceZero / TIME_LOW_RANGE)
   if (high >>> 0 !== high) throw new Error('the clock is not between 2024 and 2093: set it')
   const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_OFFSET
-  const low = ((sinceZero % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
+  const timeLow = sinceZero % TIME_LOW_RANGE
+  const low = (timeLow << TIME_SHIFT) | (bits << DIFFICULTY_SHIFT) | (kid << NONCE_RANDOM_BITS) | randomBits
   bytes.writeUInt32BE(high, 0)
   bytes.writeUInt32BE(low >>> 0, 4)
 }

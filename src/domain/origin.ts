@@ -45,6 +45,7 @@ const PUBLIC_SUFFIXES: ReadonlySet<string> = new Set(
   org.uk com.au co.nz co.jp com.br co.in co.za com.cn`.split(/\s+/),
 )
 
+/** The public suffix right behind the `*`, whose every customer the pattern would allow; undefined if there is none. */
 export function publicSuffixOf(pattern: string): string | undefined {
   const { subdomains = '', host = '' } = partsOf(pattern)
   const zone = zoneOf(subdomains + host)

@@ -23,14 +23,15 @@ export interface Page {
   readonly cdata?: string | undefined
 }
 
-/** Takes 48 bytes with its letter, which are 64 characters of a token. */
+/** The longest name that is stored whole: with its letter 48 bytes, which are 64 characters of a token. */
 const HOST_CHARACTERS_MAX = 47
 const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** Counts letters and line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
+/** Counts three letters and two line breaks. All parts are ASCII: hosts as URLs have them, texts by http/schemas.ts. */
 const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
+/** The length of the longest `pageText`. */
 export const PAGE_TEXT_MAX = Math.ceil((PAGE_BYTES_MAX * 4) / 3)
 
 /**
@@ -49,6 +50,7 @@ function hostInToken(hostname: string): string {
   return `#${hash('sha256', hostname, 'base64url').slice(0, HASH_CHARACTERS)}`
 }
 
+/** The name of the page's host; undefined if the token and the list do not tell. */
 export function pageHostname(page: Page | undefined, origins: OriginList): string | undefined {
   const host = page?.host
   if (host === undefined) return origins.onlyHostname

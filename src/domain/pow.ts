@@ -46,7 +46,7 @@ export function newHashwx(): HashwxMachine {
   return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
 }
 
-/** Replaces the machine's function by that of the counter. Returns the machine. */
+/** COUNTERS_PER_FUNCTION counters of a nonce share a HashWX function. Puts the counter's one into the machine, and returns the machine. */
 export function makeFunction(machine: HashwxMachine, nonce: string, counter: number): HashwxMachine {
   writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / COUNTERS_PER_FUNCTION)))
   machine.make()

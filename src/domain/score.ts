@@ -46,6 +46,7 @@ export interface Score {
   readonly reasons: readonly ScoreReason[]
 }
 
+/** No flag is set, so it lowers no score: for sites that have the widget read no signals. */
 export const PLAIN_ENVIRONMENT = Object.fromEntries(
   ENVIRONMENT_FLAGS.map(flag => [flag, false]),
 ) as Required<Environment>
@@ -58,9 +59,9 @@ const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
 /**
- * An address' failures as a visitor's score counts them: as one where people succeed at least as often, because a neighbour may
- * have failed. A solution whose score is too low is a failure, and an accepted proof too. To count only what passed would
- * cost the neighbours of one who fails on purpose more (docs/evidence/effect.md).
+ * Returns how many of an address' failures lower a score: at most one if it has at least as many accepted proofs, because a
+ * neighbour may have failed. A solution whose score is too low is both a failure and an accepted proof. If only what passed were
+ * accepted, one who fails on purpose would cost the neighbours more (docs/evidence/effect.md).
  */
 export function countedFailures(failures: number, accepted: number): number {
   return failures <= accepted ? Math.min(1, failures) : failures
@@ -97,9 +98,8 @@ function firstSuspiciousFlag(environment: Environment): keyof Environment | unde
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
-  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
+  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS)
     reasons = [...reasons, 'solveTimeImpossible']
-  }
   return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
 }
 

@@ -58,7 +58,9 @@ interface Row {
   readonly flag?: string
   /** The command that sets a field which has no flag. */
   readonly command?: string
+  /** Sets "false", as `flag` sets "true". */
   readonly falseFlag?: string
+  /** Returns the field to its default. */
   readonly unsetFlag?: string
 }
 
@@ -240,11 +242,7 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
  * @param field its name
  * @param value undefined unsets the field; `completed` then fills in the default
  */
-export function withValue<Settings extends object>(
-  settings: Settings,
-  field: string,
-  value: unknown,
-): Settings {
+export function withValue<Given extends object>(settings: Given, field: string, value: unknown): Given {
   const [name, part] = field.split('.') as [string, string?]
   const group = (settings as Tree)[name] as Tree | undefined
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }

@@ -53,6 +53,7 @@ export interface CachedRecords {
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
+/** What a site and API key for tests always answer (test-keys.ts). */
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
 /** A site as workers use it, computed once. */
@@ -81,8 +82,8 @@ export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  // Fields of later versions stay: the spread keeps them, withUnknownFields those of groups. Every field that the plan may lack has a
-  // default, which inEffect puts over the stored value.
+  // Fields of later versions stay: the spread keeps them, withUnknownFields those of groups. The spread would also keep a field that
+  // the plan lacks, but inEffect gives each such field its default, which replaces the stored value.
   const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
@@ -118,9 +119,8 @@ export function siteRefusal(
   const { siteKey, origins } = site.record
   if (siteKey.startsWith(DEMO_KEY_PREFIX) && isFromForeignPage && origins.length === 0)
     return 'origin-refused'
-  return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
-    ? undefined
-    : 'origin-refused'
+  const mustHaveOrigin = site.record.requireOrigin && !mayLackOrigin
+  return site.origins.allows(origin, mustHaveOrigin) ? undefined : 'origin-refused'
 }
 
 export function isExpired(key: ApiKeyRecord, nowMs: number): boolean {

@@ -19,8 +19,8 @@
  * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page
  * keep version 3, so old and new hosts redeem each other's during a rolling upgrade.
  *
- * Lifetimes are 12 bits each, in seconds: the challenge's minimum, from which a redemption tells how long the nonce could yield
- * another token, then the token's.
+ * Lifetimes are 12 bits each, in seconds: first the challenge's minimum, because a redemption must know how long the nonce could
+ * yield another token, then the token's.
  */
 
 import type { Address } from '../addresses/address.ts'
@@ -130,7 +130,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   const text = token.slice(0, token.length - HMAC_CHARACTERS)
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
     if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
-    const prefixEnd = text.length - claimsText!.length - 2
+    const prefixEnd = text.length - claimsText!.length - 2 // `|<claims>|` follows it
     applyKeyStream(key, prefixEnd)
     const read = {
       issuedAtMs: Number(issuedAtMs),

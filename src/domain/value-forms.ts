@@ -33,8 +33,8 @@ export interface ValueForm<Value> {
 }
 
 interface TextForm<Value> extends ValueRule {
-  readonly placeholder: string
-  readonly repeats?: true
+  readonly placeholder: string // of the value, in help
+  readonly repeats?: true // the flag may be given several times
   readonly read: (texts: readonly string[]) => Value
 }
 
@@ -74,10 +74,7 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   const expects = words.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   const accepts = (text: string) => (words as readonly string[]).includes(text)
   const read = ([text]: readonly string[]) => text as Word
-  return {
-    schema: { enum: words, description: expects },
-    text: { placeholder, expects, accepts, read },
-  }
+  return { schema: { enum: words, description: expects }, text: { placeholder, expects, accepts, read } }
 }
 
 export function textOf(placeholder: string, rule: ValueRule, maxLength: number): ValueForm<string> {

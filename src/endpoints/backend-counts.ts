@@ -4,7 +4,7 @@ import { type Address, formatAddress, formatNetwork } from '../addresses/address
 
 /** One caller's requests with one API key, refused ones too. */
 export interface BackendCount {
-  /** The address' window in the store. A site with its own limit counts in another (`windowOfSite`). */
+  /** Names the address' window of requests in the store. A site with its own limit counts in another (`windowOfSite`). */
   readonly callerKey: string
   /** The whole address, which tells callers of one network apart. */
   readonly address: string
@@ -24,7 +24,7 @@ export interface BackendCount {
   named: number
 }
 
-/** The number of combinations of caller, API key, junk and ignored field between two calls of `take`. Further ones are not counted. */
+/** Between two calls of `take`, so many combinations of caller, API key, junk and ignored field are counted, and further ones are not. */
 export const COUNTS_MAX = 1000
 
 export class BackendCounts {

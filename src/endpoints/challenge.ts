@@ -26,7 +26,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** The header tells the widget what it may read of the browser, as the contract fixes the body. `withHeader` says why it is in the type. */
+/** A header tells the widget what it may read of the browser, because the contract fixes the body. `withHeader` says why it is here. */
 const TYPE_LINES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),

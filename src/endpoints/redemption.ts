@@ -37,7 +37,7 @@ import {
 
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
-  /** Copies a body that must be valid after the callback. */
+  /** Copies a body that must stay valid until the store has answered, because the server reuses its memory. */
   readonly copyBody: (body: Body) => Body
   readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
@@ -197,7 +197,7 @@ function testAttemptOf(
   return { verdict: 'test-passed', caller, claims, nonce: undefined }
 }
 
-/** Is the same for all retries of a redemption. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
+/** A retry with the same claim succeeds again; empty for none. JSON keeps every triple distinct, because it escapes lone surrogates. */
 function retryClaim(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''

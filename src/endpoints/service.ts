@@ -18,8 +18,9 @@ export interface Service {
   readonly settings: ServiceSettings
   readonly pricing: Pricing
   readonly keyring: Keyring
+  /** Names addresses in the store by the secret that signs. */
   readonly tags: AddressTags
-  /** One for each secret that only verifies. */
+  /** The same by each secret that only verifies, because another host may sign with it. */
   readonly otherTags: readonly AddressTags[]
   readonly store: RequestStore
   readonly sites: RecordCache<Site>
@@ -39,7 +40,7 @@ export interface ServiceSettings {
   readonly bodyBytesMax: number
   /** IPv6 addresses that share this prefix count as one visitor. */
   readonly ipv6PrefixBits: number
-  /** A site's own setting goes before. */
+  /** True if the endpoint answers from memory while Redis is away. A site's own setting goes before. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
 }
 

@@ -86,7 +86,7 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
-      /** False if the proof must be taken out of the meters. */
+      /** False if the proof, which the store has counted with the admission, must be taken out of the meters. */
       readonly isCounted: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
@@ -147,10 +147,9 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   if (!parsed.ok) return refused(parsed.refusal)
   const { nonce } = parsed.body
   if (site.test === 'fails') return { verdict: 'failed', reason: 'test-key', nonce }
-  if (site.ipRules.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked', nonce }
-  if (!site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
-    return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
-  }
+  const { block, allow } = site.ipRules
+  if (block.has(address)) return { verdict: 'failed', reason: 'ip-blocked', nonce }
+  if (!allow.isEmpty && !allow.has(address)) return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
   // During a rotation another host may have signed with another secret, under which the address may be on another Cluster shard.
@@ -241,6 +240,7 @@ function conclude(
     case 'failed': {
       const { nonce, reason } = attempt
       const failed = { kind: 'judged', site: visit.site, nonce, passed: false, score: null } as const
+      // Its nonce was not spent, so no proof was counted that could be taken back.
       return { judgement: { ...failed, reasons: [reason], signals: undefined }, isCounted: true }
     }
     default:
@@ -263,10 +263,8 @@ function preciseRefusal(
   }
   if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
     return { reason: 'nonce-other-address' }
-  const isForgotten = store
-    .formerNonceEpochs(addressKey, siteKey)
-    .some(epoch => statusUnder(epoch) === 'genuine')
-  return isForgotten ? { reason: 'nonce-forgotten' } : refusal
+  const former = store.formerNonceEpochs(addressKey, siteKey)
+  return former.some(epoch => statusUnder(epoch) === 'genuine') ? { reason: 'nonce-forgotten' } : refusal
 }
 
 function concludeSolved(
@@ -282,8 +280,8 @@ function concludeSolved(
   const { difficulty } = solved.signals
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(pricing, visit, admitted.meters)
-  // Bits of two puzzles do not compare, so a challenge of the former puzzle is priced from its own bits up. What its network or site
-  // must pay still comes on top, so challenges that were hoarded gain nothing.
+  // If the site has changed its puzzle since the challenge, the site's bits do not apply, because bits of two puzzles do not compare:
+  // the base is the challenge's own bits. What its network or site must pay still comes on top, so hoarding challenges gains nothing.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
   const within = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic, pricing)
@@ -295,7 +293,7 @@ function concludeSolved(
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
-  // What fails by the address's earlier failures alone was counted by the store, and is taken back.
+  // If only the address's earlier failures lower the score too far, the store has counted the proof, so it is taken back.
   if (!passed) return { judgement, isCounted: false }
   // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }

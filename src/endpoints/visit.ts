@@ -24,7 +24,7 @@ interface Visitor {
   readonly address: Address
   /** Empty if absent. */
   readonly origin: string
-  /** True in a known network of the site (docs/glossary.md). */
+  /** True in a network that the site's setting `known.networks` names. */
   readonly isKnown: boolean
   /** The key of the address log in the store that counts the visitor's requests. */
   readonly addressKey: string

@@ -8,7 +8,7 @@ import type { Logger } from '../log/logger.ts'
 /** Fewer redemptions without a visitor's address may be an accident. */
 const UNBOUND_MIN = 20
 /** Keys that redeem nothing for this long are forgotten, because they were replaced or revoked. */
-const UNBOUND_MS = 86_400_000
+const KEY_UNUSED_MS = 86_400_000
 /** Bounds the memory: of further API keys nobody learns whether they name addresses. */
 export const API_KEYS_MAX = 1000
 /** The use of a limit is told once it reaches this share. */
@@ -58,13 +58,13 @@ export class Backends {
   /**
    * Called every five seconds: sets `limitsHalfUsed` and `unbound`, and logs what is new in them.
    *
-   * @param hosts that share the limits; each is assumed to receive as much as this one
+   * @param hosts the number that share the limits; each is assumed to receive as much as this one
    */
   update(hosts: number, nowMs = performance.now()): void {
     this.limitsHalfUsed = this.#limitUses(nowMs, hosts)
     for (const use of this.limitsHalfUsed) this.#logLimit(use, nowMs)
     for (const [apiKeyId, { atMs }] of this.#apiKeys)
-      if (nowMs - atMs >= UNBOUND_MS) this.#apiKeys.delete(apiKeyId)
+      if (nowMs - atMs >= KEY_UNUSED_MS) this.#apiKeys.delete(apiKeyId)
     this.unbound = [...this.#apiKeys]
       .filter(([, { count, named }]) => named === 0 && count >= UNBOUND_MIN)
       .map(([apiKeyId, { siteKey, count }]) => {
@@ -125,10 +125,8 @@ export class Backends {
     const key = `${site} ${field}`
     if (this.#ignoredLogged.size === IGNORED_LOGGED_MAX || this.#ignoredLogged.has(key)) return
     this.#ignoredLogged.add(key)
-    this.#log.info(
-      { event: 'field-ignored', site, field },
-      'a backend sends a field that powgate does not know, so it checks nothing',
-    )
+    const text = 'a backend sends a field that powgate does not know, so it checks nothing'
+    this.#log.info({ event: 'field-ignored', site, field }, text)
   }
 
   /** Logs each caller every ten minutes, and sooner if it was below its limit and now is over it. */
@@ -139,10 +137,8 @@ export class Backends {
     if (before !== undefined && nowMs - before.atMs < LOGGED_AGAIN_MS && (before.isOver || !isOver)) return
     if (this.#limitsLogged.size > CALLERS_LOGGED_MAX) this.#limitsLogged.clear()
     this.#limitsLogged.set(key, { atMs: nowMs, isOver })
-    this.#log.warn(
-      { event: isJunk ? 'redemption-junk' : 'redemption-limit', caller, site: sites[0], perMinute, limit },
-      text,
-    )
+    const event = isJunk ? 'redemption-junk' : 'redemption-limit'
+    this.#log.warn({ event, caller, site: sites[0], perMinute, limit }, text)
   }
 }
 

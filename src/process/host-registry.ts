@@ -38,7 +38,7 @@ export class HostRegistry {
 
   /** Why this host cannot work with others; a line each. */
   get differencesToOthers(): string[] {
-    // In the store's copy of this host's note, `clockAheadMs` is set.
+    // Only the store's copy of this host's note has `clockAheadMs`, which is compared too.
     const own = this.living.find(({ id }) => id === this.#run.id)
     if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))

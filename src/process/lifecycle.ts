@@ -83,10 +83,8 @@ export class Lifecycle {
     this.#parts.primary.reportNotReady()
     const unreadyMs = signal === 'SIGTERM' ? (this.#setup?.config.unreadyMs ?? 0) : 0
     if (unreadyMs > 0) {
-      this.#parts.log.info(
-        { signal, seconds: unreadyMs / 1000 },
-        'stopping: not ready any more, but still serving',
-      )
+      const seconds = unreadyMs / 1000
+      this.#parts.log.info({ signal, seconds }, 'stopping: not ready any more, but still serving')
       await new Promise(resolve => setTimeout(resolve, unreadyMs))
     }
     this.#parts.log.info({ signal }, 'stopping: finishing the requests under way')
@@ -181,10 +179,8 @@ export class Lifecycle {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
     // The whole error is not logged, because some contain the data that caused them.
-    this.#parts.log.fatal(
-      { problem: error?.message ?? String(error), stack: error?.stack },
-      'the primary ends after a fault',
-    )
+    const about = { problem: error?.message ?? String(error), stack: error?.stack }
+    this.#parts.log.fatal(about, 'the primary ends after a fault')
     await this.#drain()
     process.exit(1)
   }

@@ -47,7 +47,9 @@ export class Primary {
   #lastAsk = 0
   #seats: Seat[] = []
   readonly #workers = new Set<WorkerHandle>()
+  /** Set by start.ts, to get what workers count of backends. */
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
+  /** The records of the last `rememberLost`. */
   #lost: CachedRecords = { sites: [], apiKeys: [] }
   /** Health checks answer "not ready"; the workers still serve. */
   #isUnready = false
@@ -74,11 +76,13 @@ export class Primary {
     })
   }
 
+  /** The answer of /healthz. A service that drains is healthy too, so that no orchestrator kills it meanwhile. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#seats.length > 0 && this.#seats.every(({ worker }) => worker?.isWell)
   }
 
+  /** The answer of /readyz. */
   isReady(): boolean {
     return !this.#isUnready && this.#seats.some(({ worker }) => worker?.isWell && worker.isReady)
   }
@@ -139,7 +143,7 @@ export class Primary {
       }
       for (const seat of next) waiting.splice(waiting.indexOf(seat), 1)
     }
-    for (const { worker } of this.#seats.splice(workers)) worker?.leave()
+    for (const { worker } of this.#seats.splice(workers)) worker?.leave() // POWGATE_WORKERS may be lower than before
     await Promise.all(this.#leaving().map(worker => worker.untilGone()))
     if (this.#isDraining) return false
     const seconds = Math.round(performance.now() - startedAtMs) / 1000
@@ -173,16 +177,9 @@ export class Primary {
     seat.restarts = new Restarts()
     if (!this.#seats.includes(seat)) this.#seats.push(seat)
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
-    this.#log.info(
-      {
-        worker: seat.index,
-        workerPid: successor.pid,
-        of: setup.config.workers,
-        replaces: before?.pid,
-        ...successor.build,
-      },
-      'a worker is new',
-    )
+    const { workers: of } = setup.config
+    const about = { worker: seat.index, workerPid: successor.pid, of, replaces: before?.pid }
+    this.#log.info({ ...about, ...successor.build }, 'a worker is new')
     before?.leave()
     return undefined
   }

@@ -1,6 +1,6 @@
 /**
- * The sites and API keys of Redis that the primary process remembers. What Redis has lost of them is counted, can be exported, and
- * goes to all workers, which serve it from memory.
+ * The sites and API keys of Redis that the primary process remembers, by reading every change. What Redis has lost of them is counted,
+ * can be exported, and goes to all workers, which serve it from memory.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -26,6 +26,7 @@ export class SiteMemory {
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
   #lostBefore = 0
+  /** Called with all lost records whenever their number changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {

@@ -1,4 +1,7 @@
-/** Runs the store process: starts it before the workers, replaces it when it dies, and ends it after them. */
+/**
+ * Runs the process of the embedded store (store/embedded/process.ts), which is used in place of Redis: starts it before the workers,
+ * replaces it when it dies, and ends it after them.
+ */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { extname } from 'node:path'
@@ -17,7 +20,7 @@ const RESTART_DELAY_MS_MAX = 1000
 const END_MS = 10_000
 /** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
-/** V8's heap may have so many times the bytes of the state, whose count leaves out garbage and some objects, and MiB for all else. */
+/** The heap may be this multiple of the state's bytes, whose count leaves out garbage and some objects, and has these MiB for all else. */
 const [HEAP_TIMES, HEAP_MIB_MORE] = [2, 256]
 
 export class StoreProcess {

@@ -18,7 +18,7 @@ const MINOR_MIN: Readonly<Record<number, number>> = { 20: 12, 22: 0, 24: 0 }
 const PROCESSORS = ['x64', 'arm64']
 /** Node.js' own binaries need glibc 2.28. */
 const GLIBC_MINOR_MIN = 28
-/** The HTTP server's build for Node.js 24 needs a newer glibc. */
+/** The build of the HTTP server (uWebSockets.js) for Node.js 24 needs a newer glibc. */
 const GLIBC_MINOR_MIN_24 = 38
 /** Node.js 24 needs this build of the HTTP server: the one in the lock file has no binary for it. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
@@ -26,6 +26,7 @@ const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const MODULES_24 = '137'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
+/** Returns why powgate does not run on a platform, and what to do; undefined if it does. */
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)

@@ -77,6 +77,7 @@ export class WorkerHandle {
   /** It has said hello, so it reads messages. */
   #hasGreeted = false
   #hasGone = false
+  /** The checks of the `#until` calls that still wait. */
   readonly #waiting = new Set<() => void>()
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
