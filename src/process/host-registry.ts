@@ -83,9 +83,10 @@ export class HostRegistry {
     const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return
     const store = await openSiteStore(config).catch(() => before)
-    this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
-    if (store !== before) await before.close()
-    await this.#note()
+    const hasLeft = this.#joined === undefined // while this waited
+    if (!hasLeft) this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
+    if (store !== before) await (hasLeft ? store : before).close()
+    await this.#note() // does nothing once the host has left
   }
 
   async leave(): Promise<void> {

@@ -245,7 +245,7 @@ function latencyPlot(heading: string, percentiles: (data: DashboardData) => Perc
 
 const LATENCY: LinePanelSpec = {
   title: 'Latency',
-  about: 'from a request’s headers to its answer; 99 % took at most p99',
+  about: 'from a request’s last byte to its answer; 99 % took at most p99',
   look: 'wide',
   coversAllSites: true,
   plots: ENDPOINT_NAMES.map(endpoint => latencyPlot(`/${endpoint}`, ({ latencies }) => latencies[endpoint])),
