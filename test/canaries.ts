@@ -24,12 +24,13 @@ const outlets = process.argv[2] === 'release' ? OUTLETS : [...OUTLETS, ERROR_LIN
 
 /** The secret part of an API key or a token: both end with 43 characters that are unique to them. */
 const TAIL = /[\w-]{43}$/
-/** The same at each place of a longer run. */
+/** Any 43 such characters, overlapping ones too, so that a tail is found wherever it stands in a longer word. */
 const TAIL_AT = /(?=([\w-]{43}))/g
 
 const dir = process.env.CANARY_DIR
 assert.ok(dir !== undefined, 'CANARY_DIR: missing; expected the directory in which the tests noted secrets')
 
+/** Secrets by their text: many are noted again and again. */
 const seen = new Map<string, NotedSecret>()
 const texts: NotedText[] = []
 for (const file of readdirSync(dir)) {
@@ -45,16 +46,8 @@ const bytes = texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
 
 assert.ok(secrets.length >= SECRETS_MIN, `only ${secrets.length} secrets were noted; expected ${SECRETS_MIN}`)
 assert.ok(bytes >= BYTES_MIN, `only ${bytes} bytes were noted; expected ${BYTES_MIN}`)
-for (const kind of SECRET_KINDS)
-  assert.ok(
-    secrets.some(secret => secret.kind === kind),
-    `no ${kind} was noted`,
-  )
-for (const outlet of outlets)
-  assert.ok(
-    texts.some(text => text.outlet === outlet),
-    `no ${outlet} was noted`,
-  )
+const noted = new Set<string>([...secrets.map(({ kind }) => kind), ...texts.map(({ outlet }) => outlet)])
+for (const name of [...SECRET_KINDS, ...outlets]) assert.ok(noted.has(name), `no ${name} was noted`)
 
 /** The search must find what is there: a secret of each kind is hidden in the longest text of each outlet. */
 for (const outlet of outlets) {
@@ -79,6 +72,7 @@ process.stdout.write(
   `Canaries: none of ${secrets.length} secrets is in ${texts.length} texts of ${bytes} bytes that the services let out.\n`,
 )
 
+/** Where which kind of secret is; an API key or a token is found by its tail, others as they are, in JSON and in URLs. */
 function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]) {
   const tails = new Map<string, SecretKind>()
   const others = new Map<string, SecretKind>()

@@ -35,7 +35,7 @@ const PAGES = [
 const README_WORDS_MAX = 550
 const PAGE_WORDS_MAX = 3500
 const PICTURE_BYTES_MAX = 150 * 1024
-/** Tables of figures, which nobody reads from end to end. */
+/** Pages that nobody reads from end to end may be long. */
 const UNBOUNDED = /^docs\/evidence\/|^CHANGELOG/
 
 interface Page {
@@ -74,7 +74,7 @@ function anchorsOf(page: string): Set<string> {
   return new Set(plain.map(line => line.toLowerCase().replaceAll(' ', '-')))
 }
 
-/** The rows of all tables of a page whose first cell matches, as cells. */
+/** The rows of all tables of a page whose first cell matches, each as its cells. */
 const rows = (page: string, first: RegExp) => rowsOf(read(page).prose, first)
 
 function rowsOf(prose: readonly string[], first: RegExp): string[][] {
@@ -83,6 +83,7 @@ function rowsOf(prose: readonly string[], first: RegExp): string[][] {
   return cells.map(row => row.map(cell => cell.trim())).filter(([cell]) => first.test(cell!))
 }
 
+/** What stands between backquotes. */
 const codes = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code]) => code!)
 
 test('every relative link and anchor leads to a file and a heading', () => {
@@ -150,6 +151,7 @@ test('settings.md lists every setting with its default', () => {
 })
 
 test('running.md lists the settings that need a restart', () => {
+  /** Two rows: in the first all are settings that need a restart, in the second only the one that is named first. */
   const [named, withProxies] = rows('docs/reference/running.md', /^`(HOST|POWGATE_PROXY_PROTOCOL)`/)
   const needing = Object.entries<Setting>(SETTINGS).filter(([, { needsRestart }]) => needsRestart)
   const listed = [...codes(named![0]!), codes(withProxies![0]!)[0]!]
@@ -170,11 +172,7 @@ test('http-api.md lists every code with its status, those of /siteverify, and th
 
   const keys = rows('docs/reference/http-api.md', /^(passes|fails|used)$/)
   const listedKeys = keys.map(([outcome, site, , api]) => [outcome, ...codes(site!), ...codes(api!)])
-  const published = Object.entries(TEST_KEYS).map(([outcome, { siteKey, apiKey }]) => [
-    outcome,
-    siteKey,
-    apiKey,
-  ])
+  const published = Object.entries(TEST_KEYS).map(([outcome, keys]) => [outcome, keys.siteKey, keys.apiKey])
   assert.deepEqual(listedKeys, published)
 })
 
@@ -220,18 +218,11 @@ test('contract.md has the fields, statuses and codes of the OpenAPI document, wh
     const { properties, required } = components.schemas[name]
     for (const field of EXTENSIONS) delete properties[field]
     const names = Object.keys(properties).concat(name === 'Redeemed' ? 'error' : [])
-    assert.deepEqual(
-      fieldsIn(section).flatMap(([cell]) => codes(cell!)),
-      names,
-      name,
-    )
-    const optional = fieldsIn(section).filter(([, , isRequired]) => isRequired === 'no')
-    const left = Object.keys(properties).filter(field => !required.includes(field))
-    assert.deepEqual(
-      optional.flatMap(([cell]) => codes(cell!)),
-      left,
-      `${name}: what is not required`,
-    )
+    const namesOf = (fields: string[][]) => fields.flatMap(([cell]) => codes(cell!))
+    assert.deepEqual(namesOf(fieldsIn(section)), names, name)
+    const listed = namesOf(fieldsIn(section).filter(([, , isRequired]) => isRequired === 'no'))
+    const optional = Object.keys(properties).filter(field => !required.includes(field))
+    assert.deepEqual(listed, optional, `${name}: what is not required`)
   }
   for (const field of Object.keys(components.schemas.Solution.properties.environment.properties))
     assert.ok(codes(CONTRACT.get('2.2')!).includes(field), field)
@@ -251,11 +242,9 @@ test('contract.md has the fields, statuses and codes of the OpenAPI document, wh
       return code.enum.map((one: string) => `${status} ${one}`)
     })
     assert.deepEqual(listed.sort(), documented.sort(), endpoint)
-    assert.deepEqual(
-      listed.filter(one => !outcomes.includes(one)),
-      [],
-      endpoint,
-    )
+    const invented = listed.filter(one => !outcomes.includes(one))
+    assert.deepEqual(invented, [], endpoint)
+    // The section itself names the statuses that are the contract's, and not a decision of powgate.
     const fixed = own.filter(([, , when]) => !when!.includes('**Decided**')).map(([, status]) => status)
     const named = /^\| errors \| ([\d, ]+) \(§7\) \|$/m.exec(CONTRACT.get(section)!)![1]
     assert.equal(named, fixed.join(', '), endpoint)
@@ -401,10 +390,12 @@ test('cli.md lists every command', () => {
 })
 
 test('architecture.md lists every folder of src/ and of the top level, and every dependency', () => {
-  const made = textOf('.gitignore').split('\n')
+  const ignored = textOf('.gitignore').split('\n')
   const foldersIn = (folder: string) =>
     readdirSync(join(ROOT, folder), { withFileTypes: true })
-      .filter(entry => entry.isDirectory() && !entry.name.startsWith('.') && !made.includes(`${entry.name}/`))
+      .filter(
+        entry => entry.isDirectory() && !entry.name.startsWith('.') && !ignored.includes(`${entry.name}/`),
+      )
       .map(entry => `${join(folder, entry.name)}/`)
   const folders = [...foldersIn('.').filter(folder => folder !== 'src/'), ...foldersIn('src')]
   const listed = rows('docs/architecture.md', /^`[\w/]+\/`$/).map(([folder]) => folder)

@@ -17,7 +17,7 @@ const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
 const FAILURE_LINES = 40
 
-/** What `npm test` leaves to `npm run test:rest`. All others are quick, but for release/. (All lists: files and folders of test/.) */
+/** What `npm test` leaves to `npm run test:rest`; all others but release/ are quick. These lists name files and folders of test/. */
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
@@ -143,12 +143,8 @@ function runFile(file: string): Promise<Ended> {
   const engines = suite === 'all' ? 'redis,valkey' : suite === 'rest' ? 'valkey' : 'redis'
   const isOnEach = isIn(ON_EACH_ENGINE, inTest(file)) && positionals.length === 0
   const args = ['--import', 'tsx', '--test-reporter=tap', file]
-  return runProgram(
-    file.slice(ROOT.length),
-    process.execPath,
-    args,
-    isOnEach ? { TEST_ENGINES: engines } : {},
-  )
+  const env = isOnEach ? { TEST_ENGINES: engines } : {}
+  return runProgram(file.slice(ROOT.length), process.execPath, args, env)
 }
 
 async function npmRun(script: string): Promise<Ended> {
@@ -157,7 +153,7 @@ async function npmRun(script: string): Promise<Ended> {
   return ended
 }
 
-/** Never rejects. */
+/** Runs a program to its end, and counts its tests by its TAP. Never rejects. */
 function runProgram(
   name: string,
   command: string,

@@ -51,7 +51,7 @@ function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
 }
 
-/** Debian's packages ask it before they start a service: the tests start their own, on other ports. */
+/** Debian's packages run this program before they start a service: the tests start their own, on other ports. */
 const START_POLICY = '/usr/sbin/policy-rc.d'
 
 /** Runs `install` while no package may start a service. */
@@ -65,11 +65,11 @@ function withoutStarting(install: () => boolean): boolean {
   }
 }
 
-const NEEDING_ALL = ['quick', 'rest', 'release', ...(IS_ROOT ? ['root'] : [])]
+const ALL_NEEDS = ['quick', 'rest', 'release', ...(IS_ROOT ? ['root'] : [])]
 
 /** Installs what the suite needs and is missing; ends the process where it cannot. */
 export function install(suite: Suite): void {
-  const suites = { quick: ['quick'], rest: ['quick', 'rest'], release: NEEDING_ALL, all: NEEDING_ALL }[suite]
+  const suites = { quick: ['quick'], rest: ['quick', 'rest'], release: ALL_NEEDS, all: ALL_NEEDS }[suite]
   installPrograms(...NEEDED.filter(need => suites.includes(need.suite)).map(need => need.program))
   if (suite !== 'quick') installValkey()
 }

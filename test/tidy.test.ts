@@ -34,8 +34,8 @@ function importsOf(file: string, folder = SRC): string[] {
 }
 
 /**
- * Which entries of src/ an entry imports: all of them, and no other. An entry is a folder, or a file at the root. No two entries
- * stand before each other, over any number of steps.
+ * Which entries of src/ an entry imports: all of them, and no other. An entry is a folder, or a file at the root. No path along
+ * imports leads from an entry back to it.
  */
 const IMPORTS: Readonly<Record<string, string>> = {
   protocol: '',
@@ -67,7 +67,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
 }
 
-/** The same of bench/, whose entries also import src/ and test/harness/. */
+/** The same table of bench/; that its entries also import src/ and test/harness/ is not listed. */
 const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   report: '',
   'child-server.ts': '',
@@ -101,7 +101,7 @@ function importsTable(folder: string): Record<string, string> {
   return Object.fromEntries(table)
 }
 
-/** The code of a folder without installed packages and what was built. */
+/** TypeScript files below a folder, without installed packages and what was built. */
 const codeOf = (folder: string) =>
   filesOf(folder, '.ts').filter(file => !/(^|\/)(node_modules|dist)\//.test(relative(folder, file)))
 
@@ -223,13 +223,14 @@ test('each Lua operation names the number of its keys, has a header, and is load
 
 test('each Lua file lists the locals that it has from files before it, and no other', () => {
   for (const { files } of [...Object.values(BATCHES), NOTE_HOST]) {
+    /** Each local of the files so far, and the file that it is from. */
     const sources = new Map<string, string>()
     for (const file of files) {
       const text = readFileSync(join(SRC, `store/redis/lua/${file}.lua`), 'utf8')
       const listed = [...text.matchAll(/^-- From (\S+)\.lua: (.*(?:\n-- {3}.*)*)/gm)].flatMap(
         ([, source, names]) => names!.match(/\w+/g)!.map(name => `${name} of ${source}`),
       )
-      const code = text.replace(/--.*|'[^'\n]*'/g, '')
+      const code = text.replace(/--.*|'[^'\n]*'/g, '') // without comments and strings
       const words = new Set(code.match(/(?<![.\w])\w+/g))
       const used = [...sources].filter(([name]) => words.has(name))
       assert.deepEqual(listed.sort(), used.map(([name, source]) => `${name} of ${source}`).sort(), file)

@@ -1,3 +1,5 @@
+/** IP addresses and ranges: what is parsed, how it is written, and which ranges hold which addresses. */
+
 import assert from 'node:assert/strict'
 import { BlockList, isIPv4 } from 'node:net'
 import { test } from 'node:test'

@@ -1,3 +1,5 @@
+/** PROXY protocol headers, versions 1 and 2: good, wrong and arbitrary ones. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -9,8 +11,8 @@ import { extension, v2Header } from '../harness/proxy-header.ts'
 const V6 = '20010db8000000000000000000000007'
 const MAPPED = '00000000000000000000ffffcb007102'
 
-const CLOUD = Buffer.concat([extension(0x03, 7), extension(0x04, 65)])
-const CERTIFICATE = extension(0x20, 4000)
+const CLOUD = Buffer.concat([extension(0x03, 7), extension(0x04, 65)]) // a CRC-32C and a filler
+const CERTIFICATE = extension(0x20, 4000) // of TLS
 
 const GOOD: readonly [about: string, bytes: Buffer | string, source: string | undefined][] = [
   ['IPv4', v2Header(), '203.0.113.1'],
@@ -59,7 +61,7 @@ const WRONG: Readonly<Record<string, Buffer | string>> = {
   'an IPv4 address cut off': v2Header({ addresses: Buffer.alloc(11) }),
   'IPv6 with the length of IPv4': v2Header({ family: 0x21, addresses: Buffer.alloc(12) }),
   'a Unix path cut off': v2Header({ family: 0x31, addresses: Buffer.alloc(100) }),
-  'one byte too many': v2Header({ length: 16_384 - 15 }),
+  'one byte too many': v2Header({ length: 16_384 - 16 + 1 }), // after 16 fixed bytes
   'version 1 without an end': `PROXY UNKNOWN ${'a'.repeat(100)}`,
   'version 1 of an octal address': 'PROXY TCP4 010.0.0.1 10.0.0.1 1 2\r\n',
   'version 1 of the wrong family': 'PROXY TCP4 2001:db8::7 ::1 1 2\r\n',

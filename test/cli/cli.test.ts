@@ -1,4 +1,4 @@
-/** The commands for sites and keys on both stores, help, and the errors of calls that cannot be parsed or done. */
+/** The commands for sites and keys on both stores, and the errors of calls that fail. cli-usage.test.ts has help and misuse. */
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'

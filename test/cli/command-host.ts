@@ -28,8 +28,9 @@ async function run({ args, env }: Call): Promise<Ended> {
   const [out, err] = [process.stdout, process.stderr].map(written)
   const code: number = await answer(args)
   // A process of its own would not end as long as anything is open.
-  const isClosed = () => process.getActiveResourcesInfo().every(resource => open.includes(resource))
-  await eventually(LEFT_OPEN_MS, () => `${process.getActiveResourcesInfo()} in place of ${open}`, isClosed)
+  const open = () => process.getActiveResourcesInfo()
+  const isClosed = () => open().every(resource => OPEN_WHILE_IDLE.includes(resource))
+  await eventually(LEFT_OPEN_MS, () => `${open()} in place of ${OPEN_WHILE_IDLE}`, isClosed)
   return { code, out: out!.join(''), err: err!.join('') }
 }
 
@@ -41,4 +42,5 @@ function written(stream: NodeJS.WriteStream): string[] {
 }
 
 carryOut(run)
-const open = process.getActiveResourcesInfo()
+/** Kinds of handles that this process has open before its first call, the channel that `carryOut` listens on included. */
+const OPEN_WHILE_IDLE = process.getActiveResourcesInfo()

@@ -54,6 +54,7 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   assert.match(first.service.output, /hosts of this store differ/)
   await store.noteHost('other', null)
 
+  // A host notes its own clock too: this one's is ten minutes ahead.
   const now = Date.now
   const clock = mock.method(Date, 'now', () => now() + 600_000)
   await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
@@ -75,21 +76,17 @@ test('a site of HashWX: commands and check warn of a host that does not know it,
   const noteOld = () => store.noteHost('old', { ...note, id: 'old', name: 'old:8080', version: '0.0.9' })
   const { siteKey } = await powgate.json('site create --name moving')
   const quiet = await powgate.json(`site update ${siteKey} --puzzle hashwx`)
-  await noteOld()
   const calls = [`site update ${siteKey} --puzzle hashwx`, 'site create --name new --puzzle hashwx', 'check']
   const told = []
-  for (const call of calls)
+  for (const call of calls) {
+    await noteOld() // a note is kept for 20 s, which the calls before may have taken
     told.push((await powgate.json(call)).warnings.filter((text: string) => /hashwx/.test(text)))
+  }
   const back = await powgate.json(`site update ${siteKey} --puzzle sha256`)
   const file = join(temporaryDir('hosts'), 'sites.json')
-  writeFileSync(
-    file,
-    JSON.stringify({
-      format: 'powgate-sites',
-      version: 1,
-      sites: [{ siteKey, name: 'moving', puzzle: 'hashwx' }],
-    }),
-  )
+  const sites = [{ siteKey, name: 'moving', puzzle: 'hashwx' }]
+  writeFileSync(file, JSON.stringify({ format: 'powgate-sites', version: 1, sites }))
+  await noteOld()
   const { changed } = await powgate.json('apply -f', file)
   await store.noteHost('old', null)
   await store.close()
@@ -105,23 +102,22 @@ test('a host that was killed may start with other settings; one that shares its 
   const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
   const name = own.name.replace(/\d+$/, '1')
   const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600 }
+  // A new host takes a note of its own name for its own, from before it was killed, unless the note is renewed meanwhile.
   const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
-  const join = async () => {
+  const joined = async () => {
     const hosts = new HostRegistry(createLogger('silent'))
     await hosts.join(loadConfig({ ...second.env, PORT: '1' }))
     return hosts
   }
   await noteNamesake()
-  const hosts = await join()
+  const hosts = await joined()
   assert.deepEqual([hosts.differencesToOthers, hosts.living.length], [[], living.length + 1])
   await hosts.leave()
 
   await noteNamesake()
   const timer = setInterval(noteNamesake, 1000)
-  await assert.rejects(
-    join(),
-    new RegExp(`^OperatorError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`),
-  )
+  const difference = new RegExp(`^OperatorError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`)
+  await assert.rejects(joined(), difference)
   clearInterval(timer)
   await store.noteHost('namesake', null)
   await store.close()

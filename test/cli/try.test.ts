@@ -18,7 +18,8 @@ import { freePort } from '../harness/ports.ts'
 import { STORE_KINDS, TestService } from '../harness/service.ts'
 import { Powgate } from './cli-process.ts'
 
-const run = promisify(execFile)
+const runProgram = promisify(execFile)
+
 /** A server of another program until the test ends. @returns its address */
 async function serving(t: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer).listen(0, '127.0.0.1')
@@ -186,7 +187,7 @@ for (const kind of STORE_KINDS) {
       const { siteKey, apiKey } = await powgate.json('site create --name old --base 16 --min 16')
       const proxyUrl = await serving(t, (request, response) => {
         const { url, method, headers } = request
-        const isOld = url === '/siteverify' // as powgate was: the list is always there
+        const isOld = url === '/siteverify' // answers as an older powgate did, always with `error-codes`
         const chunks: Buffer[] = []
         request.on('data', chunk => chunks.push(chunk))
         request.on('end', async () => {
@@ -228,7 +229,7 @@ for (const kind of STORE_KINDS) {
         .replace('sk_...', apiKey)
         .replace('http://localhost:8080', service.url)
       const cwd = new URL('../..', import.meta.url).pathname
-      const { stdout } = await run('bash', ['-euc', script], { cwd })
+      const { stdout } = await runProgram('bash', ['-euc', script], { cwd })
       const { solvedAt, ...got } = JSON.parse(stdout)
       const { solvedAt: shownAt, ...expected } = JSON.parse(shown!)
       assert.deepEqual(got, expected)

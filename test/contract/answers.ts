@@ -72,6 +72,7 @@ export function assertOneOf(answers: readonly Answer[], assertOther: (answer: An
 }
 
 const REQUESTS_MAX = 300
+/** Requests a minute by the name of their limit, in the order of the header RateLimit-Policy. */
 type Policies = Readonly<Record<string, number>>
 
 /** Asks one after the other until a 429; all before it must have the status given. */

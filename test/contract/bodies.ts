@@ -59,7 +59,7 @@ const ENDPOINTS = [VERIFY, VERIFY_TOKEN, SITEVERIFY]
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-/** Sends a body to the endpoint, for a visitor who has not been refused too often. */
+/** Sends a body to the endpoint from the visitor's address, with the credentials of the visitor's site. */
 function send(
   { url }: Subject,
   { path, credentials }: Endpoint,
@@ -127,7 +127,7 @@ const HOSTILE: Bodies = {
 
 const DEPTH = 3000
 
-/** Good bodies in which a field's last value is an array, nested. */
+/** Good bodies with one of these fields once more, as nested arrays: the last value counts. */
 function deepFields(fields: readonly string[]): Bodies {
   const make = (field: string) => (good: string) =>
     withMember(good, `"${field}":`, nested('[', '', ']', DEPTH))
@@ -140,12 +140,11 @@ const bodiesFor = ({ path }: Endpoint): Bodies => {
   if (path === '/verify') return { ...HOSTILE, ...deepFields(['environment', 'nonce', 'counter']) }
   if (path === '/verify-token')
     return { ...HOSTILE, ...deepFields(['token', 'expectedIp', 'idempotencyKey']) }
-  const isForm = (about: string) => FORMS.includes(about)
-  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !isForm(about)))
+  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !READ_AS_FORMS.includes(about)))
 }
 
 /** /siteverify takes these for forms, which ignore fields that they do not know. */
-const FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
+const READ_AS_FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 const WRONG_CONTENT_TYPES = [
   ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a'],

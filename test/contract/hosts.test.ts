@@ -1,6 +1,6 @@
 /**
  * The contract through real proxies, with clients at many addresses, and on Redis behind Sentinels and on a Cluster, each with
- * replicas. The tests that take a minute are left out, because neither changes how long a minute is.
+ * replicas. The tests that take a minute are left out, because no proxy or replica changes how long a minute is.
  */
 
 import { RedisCluster } from '../harness/redis-cluster.ts'

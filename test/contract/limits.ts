@@ -18,7 +18,7 @@ import {
 } from './answers.ts'
 import { type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
 
-/** The cheapest requests that are charged; the body of /verify is wrong. */
+/** Sends the cheapest request that is charged; to /verify, a wrong body. */
 type Ask = (
   subject: Subject,
   siteKey: string,
@@ -104,10 +104,9 @@ export function limitTests(subject: Subject): void {
     const visitor = subject.visitor(await subject.createSite())
     const solution = await visitor.solved()
     const { nonce } = solution
-    const invented = {
-      ...solution,
-      nonce: nonce.slice(0, 20) + (nonce[20] === '0' ? 1 : 0) + nonce.slice(21),
-    }
+    // One digit of the site's MAC differs: the service never issued this nonce.
+    const other = nonce.slice(0, 20) + (nonce[20] === '0' ? 1 : 0) + nonce.slice(21)
+    const invented = { ...solution, nonce: other }
     assert.equal((await requestsUntilLimited(() => visitor.verify(invented), 400)).admitted, 20)
     assertPassed(await visitor.verify(solution))
   })
@@ -127,7 +126,7 @@ const POLICIES = { address: PER_ADDRESS, 'api-key': PER_API_KEY }
 
 /** /verify-token and /siteverify draw on the same limits. */
 export function backendLimitTests(subject: Subject): void {
-  /** The cheapest requests that are charged; their bodies are wrong. */
+  /** Sends the cheapest request that is charged, with a wrong body. */
   const ask = (apiKey: string, from: string) => subject.redeem('{}', apiKey, from)
   const siteverify = (secret: string, from: string, more = {}) =>
     subject.client.siteverify({ secret, ...more }, { from })
@@ -225,7 +224,7 @@ const POLL_MS = 3000
 
 /** Each test takes a minute, and all wait at the same time. */
 export function minuteTests(subject: Subject): void {
-  const redeem: Ask = ({ site }, _, from) => subject.redeem('{}', site.apiKey, from)
+  const redeem: Ask = ({ site }, _siteKey, from) => subject.redeem('{}', site.apiKey, from)
   const backends = { path: '/verify-token', perSite: PER_ADDRESS, ask: redeem, status: 400 }
   for (const { path, perSite, ask, status } of [...ENDPOINTS, backends]) {
     test(`§8 ${path}: limits are counted per minute; who waits for Retry-After is admitted`, async () => {

@@ -74,6 +74,7 @@ describe('Redis is away', () => {
   let token: string
   let closedSite: TestSite
   let halfOpenSite: TestSite
+  /** What /challenge answered until the first visitor was served without the store, `waitedMs` after it ended. */
   const whileAway: Answer[] = []
   let waitedMs: number
   before(async () => {

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
-import { Client, type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { Client, HONEST_ENVIRONMENT, type Sender } from '../harness/client.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -27,6 +27,7 @@ const BODY_BYTES_MAX = 65_536
 const NEW_SECRET = 'the secret that took over from the test secret'
 
 function settingTests(subject: Subject): void {
+  /** Sends requests as the trusted proxy does. */
   const through = (forwardedFor: string | string[]) => {
     return { from: PROXY, headers: { 'X-Forwarded-For': forwardedFor } }
   }
@@ -39,10 +40,10 @@ function settingTests(subject: Subject): void {
       }),
     )
 
-  const verify = (siteKey: string, solution: object, sender: From) =>
+  const verify = (siteKey: string, solution: object, sender: Sender) =>
     subject.client.verify(siteKey, solution, sender)
   /** Sends a second request in the same segment, so the connection is closed before the answer. */
-  const verifyAndLeave = async (siteKey: string, solution: object, { headers = {} }: From) => {
+  const verifyAndLeave = async (siteKey: string, solution: object, { headers = {} }: Sender) => {
     const body = JSON.stringify(solution)
     const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
     const lines = Object.entries({ ...fields, 'Content-Length': body.length }).map(field => field.join(': '))
@@ -126,6 +127,7 @@ function settingTests(subject: Subject): void {
   test('§2.1, decided: what a known network brings makes no challenge of it harder', async () => {
     const known = { networks: ['2001:db8:a:100::/56'] }
     const { siteKey } = await subject.createSite({ known, usualRate: 100 }) // it is never under attack
+    /** The network a:1 is the known /56, a:2 the one beside it in the same /48. */
     const visitor = (network: string, index: number) => `2001:db8:${network}${10 + index}::1`
     await seedQuietHours(subject.service)
     const bitsAfterMany = async (network: string) => {
@@ -149,7 +151,7 @@ function settingTests(subject: Subject): void {
     (await subject.client.challenge(siteKey, through(from))).json.difficulty
   let strangers = 0
   /** Another visitor each time, so that its address pays nothing. */
-  const stranger = () => through(`198.${strangers % 250}.${strangers++ >> 8}.7`)
+  const stranger = () => through(`198.${strangers % 256}.${strangers++ >> 8}.7`)
 
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many, and its neighbours pay one bit at most', async () => {
     const { siteKey } = await subject.createSite()
@@ -162,7 +164,7 @@ function settingTests(subject: Subject): void {
       assertRefused(answer, 400, 'expired-nonce')
       assertRefused(await subject.client.verify(siteKey, solution, sender), 400, 'nonce-used')
     }
-    // 30 a minute are free, and for the next 30 the price is one bit higher, which it may.
+    // 30 a minute are free. For the next 30 the price is one bit higher, and a challenge may be one bit too cheap.
     // One more may pass for each second that a busy machine takes, because the count fades.
     assert.deepEqual(new Set(statuses.slice(0, 50)), new Set([200]), `${statuses}`)
     assert.ok(statuses.filter(status => status === 200).length < 90, `${statuses}`)

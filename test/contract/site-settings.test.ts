@@ -105,10 +105,7 @@ function siteSettingTests(subject: Subject): void {
   })
 
   test('§2.1, decided: challenges climb to the limit of an address, also where a site allows it more', async () => {
-    const visitor = await subject.visitorOf({
-      limits: { challenge: 240 },
-      difficulty: EASY,
-    })
+    const visitor = await subject.visitorOf({ limits: { challenge: 240 }, difficulty: EASY })
     const answers = []
     for (let asked = 0; asked < 60; asked++) answers.push((await visitor.challenge()).json.difficulty)
     assert.deepEqual([answers[0], answers[59]], [16, 20])

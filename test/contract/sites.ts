@@ -80,6 +80,7 @@ export function siteTests(subject: Subject): void {
   })
 }
 
+/** The key with the first letter behind `site_` in the other case. */
 function oneCaseSwapped(siteKey: string): string {
   const index = 5 + siteKey.slice(5).search(/[a-zA-Z]/)
   const swapped = String.fromCharCode(siteKey.charCodeAt(index) ^ 0x20)

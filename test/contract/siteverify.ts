@@ -161,7 +161,7 @@ export function siteverifyTests(subject: Subject): void {
     const { apiKey: secret } = subject.site
     const [first, second] = [await freshToken(), await freshToken()]
     const empty = { remoteip: '', sitekey: '', idempotency_key: '' }
-    const unknown = { action: 'login', cdata: '1', success: 'false', __proto__x: '' } // the page's count, not the backend's
+    const unknown = { action: 'login', cdata: '1', success: 'false', __proto__x: '' } // action and cdata count only from the page
     assertSiteverified(await ask(new URLSearchParams({ secret, response: first, ...empty, ...unknown })))
     const none = { remoteip: null, sitekey: null, idempotency_key: null }
     assertSiteverified(await ask({ secret, response: second, ...none }))

@@ -53,6 +53,7 @@ interface Topology {
 }
 
 interface HostOptions extends SuiteOptions {
+  /** With a topology `embedded`, so that the service starts no Redis of its own. */
   readonly kind: StoreKind
   readonly sections: Sections
   /** The proxy in front of the service, which passes on the client's address. */
@@ -181,7 +182,7 @@ export class Subject {
     return solutionOf(nonce, solve(nonce, difficulty))
   }
 
-  /** The epoch of the memory that keeps this address's used nonces: a Cluster has several. */
+  /** The epoch of the store that keeps this address's used nonces. Each shard of a Cluster has its own; elsewhere a token has it. */
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
@@ -277,7 +278,7 @@ export function untilAll(
 export const proofBits = (nonce: string, counter: number): number =>
   Math.clz32(Number.parseInt(hash('sha256', nonce + counter, 'hex').slice(0, 8), 16))
 
-/** A counter that is certainly no solution at any difficulty. */
+/** A counter whose proof has fewer bits than the lowest difficulty of a site, 16. */
 export function wrongCounter(nonce: string): number {
   for (let counter = 0; ; counter++) if (proofBits(nonce, counter) < 16) return counter
 }
@@ -291,8 +292,8 @@ export function claimsOf(token: string, ring = keyring): TokenClaims {
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 /**
- * The character that differs in the lowest bit of base64url, which the last character of 32 bytes does not need.
- * Digits go to digits and hexadecimal to hexadecimal.
+ * The character whose 6 bits differ in the lowest one. As the last of the 43 that spell 32 bytes it decodes to the same bytes: only
+ * its first 4 bits count. A digit becomes a digit, and a hexadecimal character a hexadecimal one.
  */
 export const neighbour = (character: string): string => BASE64URL[BASE64URL.indexOf(character) ^ 1]!
 

@@ -7,8 +7,9 @@ import { mintToken } from '../../src/domain/token.ts'
 import { assertNotRedeemed, assertRedeemed } from './answers.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
-/** Version, key id and lifetimes stand in the clear: `expiresAt` shows the lifetime anyway. */
+/** The claims begin with version, key id and lifetimes in the clear: `expiresAt` shows the lifetime anyway. */
 const CLEAR_BYTES = 4
+
 export function tokenTests(subject: Subject): void {
   test('§2.3 token: <unix_ms_timestamp>|<segment>|<counter>|<segment>|<hmac>; it lives 5 minutes from its issue', async () => {
     const visitor = subject.visitor()

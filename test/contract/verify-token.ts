@@ -205,7 +205,7 @@ function idempotencyTests(subject: Subject): void {
   })
 }
 
-/** API keys of a wrong form or of nobody, made from a good one. */
+/** API keys of a wrong form or of nobody, made from a good one: `sk_`, an id of 8 characters, `_`, and a secret of 43. */
 export const WRONG_KEYS: Readonly<Record<string, (key: string) => string>> = {
   'a word': () => 'secret',
   'cut off': key => key.slice(0, -1),

@@ -1,4 +1,4 @@
-/** Names of addresses and networks in the store: which share one, and on which shard they are. */
+/** Names of addresses and networks in the store: which share one, and on which shard they are. An owner has a /24 or a /48. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -63,13 +63,8 @@ test('the meters of a network are those of its owner and of the /16 or /32 aroun
     assert.notEqual(owner, networksOf(neighbour)[0])
     assert.equal(wide, networksOf(neighbour)[1])
     assert.notEqual(wide, networksOf(stranger)[1])
-    const names = [
-      owner.slice(2),
-      wide.slice(2),
-      keyOf(one),
-      windowOfKnown(keyOf(one), SITE),
-      keyOf(neighbour),
-    ]
+    const keys = [keyOf(one), windowOfKnown(keyOf(one), SITE), keyOf(neighbour)]
+    const names = [owner.slice(2), wide.slice(2), ...keys]
     assert.equal(new Set(names.map(shardKey)).size, 1, 'all on one shard, and the neighbour’s too')
   }
   const [v4, v6] = [networksOf('0.0.0.0'), networksOf('::')]
@@ -105,7 +100,7 @@ test('tags are the same under the same first secret, others under another, and o
   }
 })
 
-test('names of the first proof: under each secret one of its own for networks; that of sites, and their meters, are the same', () => {
+test('names of the first proof: that for networks depends on the secret; that for sites, and names of their meters, do not', () => {
   const [ours, theirs] = [tags.firstProofNames, tagsOf(OTHER).firstProofNames]
   assert.deepEqual([ours, theirs[0]], [['e:born', 'e:born:q5xV0JSs'], 'e:born'])
   assert.notEqual(ours[1], theirs[1])

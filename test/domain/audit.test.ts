@@ -1,3 +1,5 @@
+/** What the audit log says of a change; when an API key expires; a site's own score weights. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { auditEntry, type RecordChange, siteChanges } from '../../src/domain/audit.ts'
@@ -51,10 +53,8 @@ test('the audit log of a new site lists every field that is set', () => {
 
 const DISABLED = { ...SITE, active: false }
 const GONE = { deletedAt: 9 }
-const [REVOKED, NAMED] = [
-  { ...KEY, revokedAt: 5 },
-  { ...KEY, name: 'backend', expiresAt: 5 },
-]
+const REVOKED = { ...KEY, revokedAt: 5 }
+const NAMED = { ...KEY, name: 'backend', expiresAt: 5 }
 const BLOCK = ['10.0.0.1']
 /** `fields` are those that the entry names; left out for a new site, which names all. */
 const ACTIONS: readonly [action: string, change: RecordChange, fields?: string][] = [

@@ -18,7 +18,11 @@ const script: MachineExports = await import(new URL('../../dist/hashwx-script.js
 const scriptMachine = new HashwxMachine(script)
 const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')
 
-/** @returns the hash by the interpreter, by the emitted code, and by the interpreter in plain JavaScript */
+/**
+ * A batch of one input. `judge` leaves the hash in `result`: no hash of 64 bits has 65 zero bits, so it stops at none.
+ *
+ * @returns the hash by the interpreter, by the emitted code, and by the interpreter in plain JavaScript
+ */
 function hashes(seed: Uint8Array, input: bigint): string[] {
   for (const each of [machine, scriptMachine]) {
     each.seed.set(seed)
@@ -27,7 +31,7 @@ function hashes(seed: Uint8Array, input: bigint): string[] {
   const run = machine.link(new WebAssembly.Module(machine.emit()))
   const ways = [
     [exports, exports.interpret],
-    [exports, () => run(exports.batch.value + 80)],
+    [exports, () => run(exports.batch.value + 80)], // to the end of the registers of one input
     [script, script.interpret],
   ] as const
   return ways.map(([{ fill, judge, memory, result }, compute]) => {

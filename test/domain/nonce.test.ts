@@ -15,7 +15,7 @@ const binding = {
   siteKey: 'site_0123456789ABCDEFabcdef',
   storeEpoch: 0xdeadbeef,
   lifetimes: { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 },
-  address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`,
+  address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`, // 127.0.0.1
 }
 const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
 const LATEST_MS = terms.issuedAtMs + 5000

@@ -51,7 +51,7 @@ const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
-/** Keeps meters as a store does, for one site. */
+/** One site and all who come to it: keeps meters as a store does. */
 class Town {
   nowMs = DAY_MS
   readonly #meters = new Map<string, Meter>()
@@ -182,6 +182,7 @@ test('who always stays at what costs nothing makes it grow e-fold a day, not mor
 })
 
 test('a proof counts as usual up to half a budget, by the rate before it; in a store below an hour in full', () => {
+  /** Whether the site's meter counts, then what each meter learns of a proof: the site's, the owner's, the wide network's. */
   const learned = (ageMs: number, accepted: number, proofs: 1 | -1) => {
     const meter = (): Meter => ({ atMs: 0, recent: 1000 - Math.min(0, proofs), usual: 10 })
     const [site, ...networks] = [meter(), meter(), meter()] as const
@@ -189,7 +190,8 @@ test('a proof counts as usual up to half a budget, by the rate before it; in a s
     const isSite = addProof(meters, [600, 400, 1000], accepted, proofs, PRICING)
     return [isSite, ...[site, ...networks].map(({ usual }) => ((usual - 10) * proofs).toFixed(6))].join(' ')
   }
-  // The site's meter forgets in 20 seconds: 1000 are a rate of 3000 a minute.
+  // The site's meter forgets in 20 s, so 1000 are a rate of 3000 a minute: half the budget of 600 is a tenth of it. Those of
+  // networks forget in a minute: half the budgets of 400 and 1000 are a fifth and a half of 1000 a minute.
   for (const proofs of [1, -1] as const) {
     assert.equal(learned(HOUR_MS, 2, proofs), 'true 0.100000 0.200000 0.500000')
     assert.equal(learned(HOUR_MS - 1, 1, proofs), 'false 0.000000 1.000000 1.000000')

@@ -20,7 +20,7 @@ const claims: TokenClaims = {
   nonce: '0a9d065f59421fab31a2f57be7591e18',
   counter: 28_643,
   siteTag: '0123456789',
-  address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`,
+  address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`, // 127.0.0.1
   score: 0.85,
   storeEpoch: 0xfeedf00d,
 }
@@ -133,7 +133,7 @@ test('every truncation and extension: malformed or forged', () => {
     for (const text of [...cut, ...extras.map(extra => [token + extra, extra + token])].flat())
       assert.notEqual(readToken(keyring, text).status, 'genuine')
   }
-  const tooLong = mintToken(keyring, longest).replace(/(?=\|[^|]*$)/, 'A')
+  const tooLong = mintToken(keyring, longest).replace(/(?=\|[^|]*$)/, 'A') // at the end of the claims
   assert.equal(readToken(keyring, tooLong).status, 'malformed')
 })
 
@@ -141,12 +141,10 @@ test('claims or header of another token of the same site and address: forged', (
   const header = { ...claims, issuedAtMs: claims.issuedAtMs + 1, counter: 7 }
   const [one, other] = [claims, header].map(some => mintToken(keyring, some).split('|'))
   for (const [index, segment] of one!.entries())
-    if (segment !== other![index])
-      assert.equal(
-        readToken(keyring, one!.with(index, other![index]!).join('|')).status,
-        'forged',
-        `${index}`,
-      )
+    if (segment !== other![index]) {
+      const mixed = one!.with(index, other![index]!).join('|')
+      assert.equal(readToken(keyring, mixed).status, 'forged', `${index}`)
+    }
 })
 
 test('the layout of another version, signed by the same key: malformed', () => {

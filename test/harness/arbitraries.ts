@@ -12,7 +12,7 @@ export const nonces = fc
   .uint8Array({ minLength: 16, maxLength: 16 })
   .map(bytes => Buffer.from(bytes).toString('hex'))
 
-/** Any counter; each number of digits is well represented. */
+/** Any counter; each power of ten comes up with its neighbours, because the number of digits changes there. */
 export const counters = fc.oneof(
   fc.maxSafeNat(),
   fc
@@ -21,6 +21,7 @@ export const counters = fc.oneof(
   fc.constantFrom(0, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 1),
 )
 
+/** In the service's form (`Address`): 16 bytes, one character each; IPv4 is mapped, as `::ffff:a.b.c.d`. */
 export const addresses = fc.oneof(
   fc.ipV4().map(text => parseAddress(text)!),
   fc.uint8Array({ minLength: 16, maxLength: 16 }).map(bytes => Buffer.from(bytes).toString('latin1')),

@@ -24,7 +24,8 @@ interface PostedForm {
   readonly fields: URLSearchParams
 }
 
-interface PolicyReport {
+/** A violation of a page's Content-Security-Policy. */
+export interface PolicyReport {
   readonly directive: string
   readonly blocked: string
   readonly document: string

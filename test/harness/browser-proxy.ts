@@ -4,7 +4,7 @@ import { Agent, createServer, type IncomingMessage, request, type ServerResponse
 import { buffer } from 'node:stream/consumers'
 import { LoopbackServer } from './browser-pages.ts'
 
-/** With only a path and `delayMs`, a request is merely slower. */
+/** What happens to the requests of a path. With only a path and `delayMs`, they are merely slower. */
 export interface Fault {
   /** Path without query, or a pattern for it. */
   readonly path: string | RegExp
@@ -12,7 +12,7 @@ export interface Fault {
   readonly times?: number
   /** Applied before everything else. */
   readonly delayMs?: number
-  /** The same, until this promise resolves. */
+  /** The request waits for this promise too. */
   readonly until?: Promise<void>
   readonly answer?: FaultyAnswer
   readonly isDropped?: boolean
@@ -41,7 +41,7 @@ export class FaultyProxy extends LoopbackServer {
   isOffline = false
   /** Each request received, preflights too, such as `GET /challenge`. */
   readonly requests: string[] = []
-  readonly #times: { readonly asked: string; readonly atMs: number }[] = []
+  readonly #arrivals: { readonly asked: string; readonly atMs: number }[] = []
   readonly #servicePort: number
   readonly #faults: { readonly fault: Fault; left: number }[] = []
   /** Connections are not kept alive, because they would fail when the service is restarted. */
@@ -64,7 +64,7 @@ export class FaultyProxy extends LoopbackServer {
     this.#faults.push({ fault, left: fault.times ?? 1 })
   }
 
-  /** Holds the next request of a path until the returned function is called: what a test sees meanwhile needs no haste. */
+  /** Holds the next request of a path until the returned function is called: a test can look at the page meanwhile without haste. */
   hold(path: string, answer?: FaultyAnswer): () => void {
     let release!: () => void
     const until = new Promise<void>(resolve => {
@@ -83,9 +83,9 @@ export class FaultyProxy extends LoopbackServer {
     return this.requests.filter(asked => asked === request).length
   }
 
-  /** When those requests came that are still in `requests`, by `performance.now`. */
+  /** When these requests arrived, by `performance.now`, since a test last emptied `requests`. */
   timesOf(request: string): number[] {
-    const times = this.#times.filter(({ asked }) => asked === request).map(({ atMs }) => atMs)
+    const times = this.#arrivals.filter(({ asked }) => asked === request).map(({ atMs }) => atMs)
     return times.slice(times.length - this.count(request))
   }
 
@@ -93,7 +93,7 @@ export class FaultyProxy extends LoopbackServer {
     const path = message.url!.split('?', 1)[0]!
     const asked = `${message.method} ${path}`
     this.requests.push(asked)
-    this.#times.push({ asked, atMs: performance.now() })
+    this.#arrivals.push({ asked, atMs: performance.now() })
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
     const body = await buffer(message)
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))

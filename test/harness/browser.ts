@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { PolicyReport } from './browser-pages.ts'
 import { leftovers } from './processes.ts'
 
 /** Chromium sets `navigator.webdriver` when a program controls it. Most tests want a browser that looks like a person's. */
@@ -17,7 +18,7 @@ const QUIET = [
   '--disable-sync',
 ]
 
-/** WebGPU without a card, by SwiftShader. */
+/** Flags for WebGPU on a machine without a graphics card: SwiftShader computes it on the CPU. */
 export const WEBGPU_IN_SOFTWARE = [
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
@@ -80,16 +81,10 @@ function chromiumPath(): string {
   return path
 }
 
-interface Violation {
-  readonly directive: string
-  readonly blocked: string
-  readonly document: string
-}
-
 /** A page, with everything that went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
 export class Visit {
   readonly page: Page
-  readonly violations: Violation[] = []
+  readonly violations: PolicyReport[] = []
   readonly consoleErrors: string[] = []
   /** Uncaught exceptions and rejected promises. */
   readonly pageErrors: string[] = []
@@ -134,7 +129,7 @@ export async function openPage(
   const context = await browser.newContext(options)
   context.setDefaultTimeout(PATIENCE_MS)
   const visit = new Visit(await context.newPage())
-  await context.exposeBinding('noteViolation', (_, violation: Violation) => {
+  await context.exposeBinding('noteViolation', (_, violation: PolicyReport) => {
     visit.violations.push(violation)
   })
   await context.addInitScript(observe)
@@ -154,11 +149,13 @@ interface TraceEvent {
 }
 
 /**
- * Traces a browser's tasks until the function that it returns is called. What that gives takes the name of a mark which the page
- * has set, and returns the CPU time of the longest task of the page's main thread since then, in ms. CPU time, because on a busy
- * machine other processes preempt a task.
+ * The longest task of a page's main thread since the page set this mark (`performance.mark`), in ms of CPU time: on a busy machine
+ * other processes preempt a task.
  */
-export async function traceTasks(browser: Browser): Promise<() => Promise<(mark: string) => number>> {
+type LongestTaskSince = (mark: string) => number
+
+/** Traces a browser's tasks. @returns ends the trace */
+export async function traceTasks(browser: Browser): Promise<() => Promise<LongestTaskSince>> {
   await browser.startTracing(undefined, { categories: ['toplevel', 'blink.user_timing', '__metadata'] })
   return async () => {
     const events: readonly TraceEvent[] = JSON.parse(String(await browser.stopTracing())).traceEvents
@@ -173,9 +170,9 @@ export async function traceTasks(browser: Browser): Promise<() => Promise<(mark:
   }
 }
 
-/** What `observe` uses and leaves on `window`; tests are compiled without the types of browsers. */
+/** What `observe` uses of `window`; tests are compiled without the types of browsers. */
 interface ObservedWindow {
-  noteViolation(violation: Violation): unknown
+  noteViolation(violation: PolicyReport): unknown
   addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void
 }
 

@@ -28,25 +28,25 @@ type Note = NotedSecret | NotedText
 
 const FLUSH_CHARACTERS = 1 << 16
 let pending: string[] = []
-let characters = 0
+let pendingCharacters = 0
 
 function note(entry: Note): void {
   if (DIR === undefined) return
   const line = JSON.stringify(entry)
   pending.push(line)
-  characters += line.length
-  if (characters > FLUSH_CHARACTERS) flush()
+  pendingCharacters += line.length
+  if (pendingCharacters > FLUSH_CHARACTERS) flush()
 }
 
 function flush(): void {
   if (pending.length > 0) appendFileSync(join(DIR!, `${process.pid}.jsonl`), `${pending.join('\n')}\n`)
   pending = []
-  characters = 0
+  pendingCharacters = 0
 }
 
 if (DIR !== undefined) process.on('exit', flush)
 
-/** A shorter secret would be found in harmless text, so short passwords are not checked. */
+/** A shorter secret would be found in harmless text, so it is not recorded. */
 const SECRET_CHARACTERS_MIN = 12
 
 export function noteSecret(kind: SecretKind, text: string): void {
@@ -57,6 +57,7 @@ export function noteText(outlet: Outlet, text: string): void {
   if (text !== '') note({ outlet, text })
 }
 
+/** Bounds the record of tests that send requests for minutes. */
 const ANSWERS_MAX = 20_000
 const answers = new Set<string>()
 

@@ -1,4 +1,4 @@
-/** A client of the endpoints, with a solver. */
+/** A client of the service's endpoints, with the widget's solvers. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -49,11 +49,13 @@ export function solutionOf(nonce: string, counter = 1): Solution {
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-export interface From {
+export interface Sender {
+  /** The loopback address that the request comes from; 127.0.0.1 by default. */
   readonly from?: string | undefined
   readonly headers?: Record<string, string | string[]>
 }
 
+/** Calls a service as the scripts of pages and backends do. */
 export class Client {
   readonly #url: string
 
@@ -61,47 +63,44 @@ export class Client {
     this.#url = url
   }
 
-  challenge(siteKey: string, { from, headers = {} }: From = {}): Promise<Answer> {
+  challenge(siteKey: string, { from, headers = {} }: Sender = {}): Promise<Answer> {
     return call(`${this.#url}/challenge`, { headers: { 'X-Site-Key': siteKey, ...headers }, from })
   }
 
-  async verify(siteKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
-    const answer = await this.#post(
-      '/verify',
-      body,
-      { ...JSON_TYPE, 'X-Site-Key': siteKey, ...headers },
-      from,
-    )
+  async verify(siteKey: string, body: unknown, { from, headers = {} }: Sender = {}): Promise<Answer> {
+    const all = { ...JSON_TYPE, 'X-Site-Key': siteKey, ...headers }
+    const answer = await this.#post('/verify', body, all, from)
     const { token } = answer.json ?? {}
     if (typeof token === 'string') noteSecret('token', token)
     return answer
   }
 
-  verifyToken(apiKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
+  verifyToken(apiKey: string, body: unknown, { from, headers = {} }: Sender = {}): Promise<Answer> {
     const authorization = { Authorization: `Bearer ${apiKey}` }
     return this.#post('/verify-token', body, { ...JSON_TYPE, ...authorization, ...headers }, from)
   }
 
   /** @param body an object is sent as JSON, parameters urlencoded, a FormData as multipart */
-  async siteverify(body: SiteverifyBody, { from, headers = {}, path }: From & { path?: string } = {}) {
+  async siteverify(body: SiteverifyBody, { from, headers = {}, path }: Sender & { path?: string } = {}) {
     const { type, bytes } = await encoded(body)
     return this.#post(path ?? '/siteverify', bytes, { ...type, ...headers }, from)
   }
 
-  #post(path: string, body: unknown, headers: From['headers'] & object, from: From['from']): Promise<Answer> {
+  #post(path: string, body: unknown, headers: Sender['headers'] & object, from?: string): Promise<Answer> {
     const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
     return call(this.#url + path, { method: 'POST', headers, body: bytes, from })
   }
 
-  async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
-    const answer = await this.challenge(siteKey, from)
+  /** Requests a challenge and solves it. @param more fields that take the place of an honest browser's */
+  async solved(siteKey: string, sender: Sender = {}, more: Partial<Solution> = {}): Promise<Solution> {
+    const answer = await this.challenge(siteKey, sender)
     if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
     const { nonce, difficulty, algorithm } = answer.json
     return { ...solutionOf(nonce, solve(nonce, difficulty, algorithm)), ...more }
   }
 
-  async token(siteKey: string, from: From = {}): Promise<string> {
-    const answer = await this.verify(siteKey, await this.solved(siteKey, from), from)
+  async token(siteKey: string, sender: Sender = {}): Promise<string> {
+    const answer = await this.verify(siteKey, await this.solved(siteKey, sender), sender)
     if (answer.json?.passed !== true) throw new Error(`/verify answered ${answer.status}: ${answer.text}`)
     return answer.json.token
   }

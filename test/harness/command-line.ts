@@ -30,7 +30,7 @@ export type Values<Table extends Options> = {
 }
 
 interface ToolTable<Table extends Options> {
-  /** As in package.json. */
+  /** The script in package.json. */
   readonly name: string
   readonly about: string
   readonly options: Table
@@ -41,10 +41,11 @@ interface ToolTable<Table extends Options> {
 }
 
 interface Tool<Table extends Options> extends Command {
-  /** The options of such a call. Throws UsageError. */
+  /** Reads the options of a call, and does not run it. Throws UsageError. */
   readonly parse: (args: readonly string[]) => Values<Table>
 }
 
+/** A command of `npm run`, whose `run` gets the options as values. */
 export function tool<Table extends Options>(table: ToolTable<Table>): Tool<Table> {
   const { name, about, options, positionals = [], example = '', details, run } = table
   const all = Object.entries(options).map(([key, option]) => ({ key, flag: flagOf(key), option }))
@@ -75,14 +76,14 @@ export async function runTool(command: Command, args: readonly string[]): Promis
     if (args.includes('--help')) process.stdout.write(`${await commandHelp(command)}\n`)
     else await command.run(readInput(command, args, {}))
   } catch (error) {
-    if (hasSignal()) return // which is told, and ends this process
+    if (hasSignal()) return // `stopOnSignal` says so, and ends this process
     const isExpected = error instanceof UsageError || error instanceof ToolError
     tell(isExpected ? error.message : String((error as Error).stack))
     process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }
 
-/** On standard error: progress, and what went wrong. */
+/** Writes a line of progress, or of what went wrong, to standard error. */
 export function tell(line: string): void {
   process.stderr.write(`${line}\n`)
 }

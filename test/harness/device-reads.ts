@@ -5,15 +5,15 @@ import type { Page } from 'playwright-core'
 
 const PRIVACY = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8')
 
-/** For a page, before its own scripts. (A worker has a scope of its own, which this does not see.) */
+/** A script that a page runs before its own. (A worker has a scope of its own, which this does not see.) */
 export const WATCH_READS = `{
 const reads = window.deviceReads = new Set()
-const watch = (about, owner, names = Object.getOwnPropertyNames(owner ?? {})) => {
+const watch = (prefix, owner, names = Object.getOwnPropertyNames(owner ?? {})) => {
   for (const name of names) {
     const property = Object.getOwnPropertyDescriptor(owner, name)
     const noting = target => new Proxy(target, {
-      apply: (...call) => { reads.add(about + name); return Reflect.apply(...call) },
-      construct: (...call) => { reads.add(about + name); return Reflect.construct(...call) },
+      apply: (...call) => { reads.add(prefix + name); return Reflect.apply(...call) },
+      construct: (...call) => { reads.add(prefix + name); return Reflect.construct(...call) },
     })
     if (property?.get) Object.defineProperty(owner, name, { ...property, get: noting(property.get) })
     else if (typeof property?.value === 'function' && name !== 'constructor')
@@ -36,8 +36,8 @@ watch('', window, ('OffscreenCanvas AudioContext OfflineAudioContext matchMedia 
 export const readsOf = async (page: Page): Promise<string[]> =>
   ((await page.evaluate('[...deviceReads]')) as string[]).sort()
 
-/** What docs/privacy.md says that is read for a site with these signals. */
-export function documentedReads(signals: string): string[] {
+/** What is read for a site with these signals: the table of docs/privacy.md has what each setting adds to the one above it. */
+export function documentedReads(signals: 'none' | 'flags'): string[] {
   const rows = [...PRIVACY.matchAll(/^\| `(none|flags)`[^|]*\|([^|]*)\|/gm)]
   const last = rows.findIndex(([, name]) => name === signals)
   const cells = rows.slice(0, last + 1).map(([, , cell]) => cell!)

@@ -1,20 +1,21 @@
-/** Kinds of visitors' devices, for `npm run bench:effect` and for the base that follows from a solving time. */
+/** Kinds of visitors' devices, for `npm run bench:effect` and for the base difficulty of a site with a solving time. */
 
 import type { PuzzleName } from '../../src/protocol/proof.ts'
 
 export interface DeviceClass {
   readonly name: string
+  /** Of all visitors; the shares add up to 1. */
   readonly share: number
-  /** Million hashes a second, WebAssembly on all threads. */
+  /** Million hashes a second: WebAssembly where there is any, on all threads. */
   readonly medianMhs: Readonly<Record<PuzzleName, number>>
-  /** Standard deviation of the speed's logarithm. */
+  /** Standard deviation of the speed's natural logarithm. */
   readonly sigma: number
 }
 
 /**
- * Estimates of November 2026 from the tables of Cap (docs/guide/benchmark.md), pow-buster
- * (README) and mCaptcha's survey; no phone was measured with this solver. Those of hashwx assume 1 MH/s a thread of a desktop, as
- * three engines reach it on a server's core, and on phones a sixth of their SHA-256.
+ * Estimates of November 2026 from the tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's survey; no phone
+ * was measured with this solver. Those of hashwx assume 1 MH/s a thread of a desktop, as three engines reach it on a server's core,
+ * and on phones a sixth of their SHA-256.
  */
 export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'low phone', share: 0.12, medianMhs: { sha256: 2.5, hashwx: 0.45 }, sigma: 0.5 },

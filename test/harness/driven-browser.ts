@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
 import { freePort } from './ports.ts'
-import { leftovers } from './processes.ts'
+import { hasEnded, leftovers } from './processes.ts'
 
 type DrivenEngine = 'firefox' | 'webkit'
 export const DRIVEN_ENGINES: readonly DrivenEngine[] = ['firefox', 'webkit']
@@ -24,7 +24,7 @@ type Send = (command: keyof typeof COMMANDS, parameters: object) => Promise<unkn
 const PATIENCE_MS = 120_000
 const TIMEOUTS = { script: PATIENCE_MS, pageLoad: PATIENCE_MS }
 
-/** W3C WebDriver, section 17.4.2. */
+/** Characters that stand for keys: W3C WebDriver, section 17.4.2. */
 export const KEYS = { tab: '\uE004', enter: '\uE007' } as const
 
 export class DrivenBrowser {
@@ -51,10 +51,9 @@ export class DrivenBrowser {
 
   /** The value of an expression in the page, or of the promise that it gives; undefined if the page is left before. */
   async evaluate<T = unknown>(expression: string): Promise<T> {
-    const [resolve, reject] = [
-      'value => arguments[0]([value])',
-      'error => arguments[0]([null, String(error)])',
-    ]
+    // The one argument of the script is the browser's callback, which takes the result.
+    const resolve = 'value => arguments[0]([value])'
+    const reject = 'error => arguments[0]([null, String(error)])'
     const script = `(async () => (${expression}))().then(${resolve}, ${reject})`
     const settled = await this.#send('ExecuteAsyncScript', { script, args: [] })
     const [value, error] = (settled ?? []) as [T, string?]
@@ -81,7 +80,7 @@ export class DrivenBrowser {
   async stop(): Promise<void> {
     if (!leftovers.delete(this)) return
     for (const program of this.#programs.reverse()) {
-      if (program.exitCode !== null || program.signalCode !== null) continue
+      if (hasEnded(program)) continue
       process.kill(-program.pid!, 'SIGKILL') // the group: other processes of a browser would still write to its folder
       await once(program, 'exit')
     }

@@ -1,4 +1,4 @@
-/** A store process' server in this process, and its clients. */
+/** The embedded store without a process of its own: its server runs in the test's process, as do its clients. */
 
 import { socketTarget } from '../../src/config/redis.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store-client.ts'

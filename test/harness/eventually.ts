@@ -1,4 +1,4 @@
-/** Resolves with the first value that is not undefined or false; fails after `ms`. */
+/** Calls `probe` every 10 ms until it gives more than undefined, null or false. @param what is awaited: named if `ms` pass before */
 export async function eventually<T>(
   ms: number,
   what: string | (() => string),
@@ -14,6 +14,7 @@ export async function eventually<T>(
   }
 }
 
+/** Settles as the promise does, or rejects after `ms`. */
 export async function within<T>(ms: number, promise: Promise<T>, what: () => string): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<never>((_, reject) => {

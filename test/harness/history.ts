@@ -1,4 +1,4 @@
-/** Quiet hours that a service has behind it: in its first hour whatever comes is learned, and nothing is too much. */
+/** Makes a service's store two hours old: in its first hour all proofs count as usual (domain/meters.ts), and nobody pays more. */
 
 import { Redis } from 'ioredis'
 import { AddressTags } from '../../src/domain/address-tags.ts'
@@ -8,14 +8,16 @@ import { openEmbedded } from './embedded.ts'
 import type { TestService } from './service.ts'
 
 const QUIET_MS = 7_200_000
+/** Longer than any test that needs it. */
 const KEPT_SECONDS = 600
 
-/** Two of them: the store's first proof came then. */
+/** Records that the store's first proof came two hours ago: a store is as old as its first proof. */
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
   const { signing } = new Keyring(env.POWGATE_SECRETS!.split(','))
   const firstProofs = new AddressTags(signing).firstProofNames
   if (server === undefined) {
+    // A proof of nobody, by a client whose clock is two hours slow.
     const store = await openEmbedded(dataDir, { clock: () => nowMs - QUIET_MS })
     const storeEpoch = store.requests.epochOf('')!
     const spend = { nonce: '0'.repeat(32), storeEpoch, expiresAtMs: nowMs }
@@ -27,7 +29,7 @@ export async function seedQuietHours({ redis: server, dataDir, env }: TestServic
     return store.close()
   }
   const record = Buffer.alloc(METER_BYTES)
-  writeMeter(record, 0, { atMs: nowMs, recent: 0, usual: nowMs - QUIET_MS })
+  writeMeter(record, 0, { atMs: nowMs, recent: 0, usual: nowMs - QUIET_MS }) // `usual` is the first proof's time: see Meter
   const redis = new Redis(server.url)
   for (const name of firstProofs) await redis.set(`pg:{0}:${name}`, record, 'EX', KEPT_SECONDS)
   redis.disconnect()

@@ -18,10 +18,11 @@ export interface Call {
   readonly method?: string
   readonly headers?: Record<string, string | string[]>
   readonly body?: string | Buffer
+  /** The loopback address that the request comes from; 127.0.0.1 by default. */
   readonly from?: string | undefined
-  /** For https: the name that is asked for, and a certificate to show. Who answers is not asked. */
+  /** For https: the name that is asked for, and a certificate to show. The server's certificate is not checked. */
   readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
-  /** Another program than powgate answers: what it tells of a visitor's secrets is not ours. */
+  /** Another program than powgate answers, so the search for secrets that powgate lets out (canaries.ts) leaves the answer out. */
   readonly isForeign?: true
 }
 
@@ -77,14 +78,14 @@ export function call(
   })
 }
 
-/** Closes connections of earlier calls that are idle for so long; all, so that a server that stops need not wait for them. */
+/** Closes connections of earlier calls that are idle for so long; by default all, so that a server that stops waits for none. */
 export function closeIdleConnections(idleMs = 0): void {
   const nowMs = performance.now()
   for (const socket of Object.values(agent.freeSockets).flatMap(sockets => sockets ?? []))
     if (nowMs - idleSinceMs.get(socket)! >= idleMs) socket.destroy()
 }
 
-/** undefined if it is no JSON. */
+/** @returns undefined if the text is no JSON */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -101,7 +102,7 @@ export function freshAddress(): string {
   return `127.${1 + (nextAddress >> 16)}.${(nextAddress >> 8) & 0xff}.${nextAddress & 0xff}`
 }
 
-/** The answer; if there is none, or a 503, only once its Retry-After has passed. */
+/** Asks once. If there is no answer, or a 503, waits for its Retry-After (or a second) before it returns. */
 export async function answerOrWait(ask: () => Promise<Answer>): Promise<Answer | undefined> {
   const answer = await ask().catch(() => undefined)
   if (answer === undefined || answer.status === 503)

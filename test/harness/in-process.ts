@@ -1,11 +1,11 @@
-/** The service in this process, as one worker beside its store: for mutants, which are told apart by the lines that a test reaches. */
+/** The service in the test's process, as one worker beside its store: Stryker (test/mutants.config.mjs) sees only that process. */
 
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { startServer } from '../../src/server.ts'
 import { serveStore } from './embedded.ts'
 
-/** @returns ends it */
+/** @returns ends the service */
 export async function serveInProcess(env: Readonly<Record<string, string>>): Promise<() => Promise<void>> {
   const config = loadConfig({ POWGATE_DEMO: 'off', ...env })
   const store = await serveStore(config.dataDir)

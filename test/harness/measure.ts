@@ -12,7 +12,7 @@ import { runInNewContext } from 'node:vm'
 
 interface ProcessUsage {
   readonly cpuMs: number
-  /** Includes what is shared and mapped. */
+  /** Memory that Linux counts as resident, shared pages and mapped files included. */
   readonly residentBytes: number
 }
 
@@ -31,7 +31,7 @@ export function processUsage(pid: number): ProcessUsage {
   return { cpuMs: threadsCpuMs(pid) ?? processStat(pid).cpuMs, residentBytes: residentBytes(pid) }
 }
 
-/** undefined where the kernel does not count. */
+/** @returns undefined where the kernel has no `schedstat` */
 function threadsCpuMs(pid: number): number | undefined {
   let nanoseconds = 0
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
@@ -71,18 +71,20 @@ export function machineCpuMs(): number {
   return (user + nice + system + irq + softIrq) * TICK_MS
 }
 
-export interface Mark {
+/** Counters at one moment. This process is the load generator. */
+interface Mark {
   readonly atMs: number
   readonly generatorCpuMs: number
   readonly machineCpuMs: number
   readonly usages: readonly ProcessUsage[]
 }
 
+/** What was used between two marks. */
 export interface Stretch {
   readonly measuredMs: number
   /** CPU time of this process over measured time. */
   readonly generatorBusy: number
-  /** CPU time of everything else on the machine over measured time: 1 is a whole core. */
+  /** CPU time of all but this process and the measured ones, over measured time: 1 is a whole core. */
   readonly othersBusy: number
   /** In the order of the processes. */
   readonly usages: readonly { readonly cpuMs: number }[]

@@ -27,7 +27,7 @@ function alone(folder: string, script: string, ...args: readonly string[]): stri
   return flock.stdout.trim().split('\n').at(-1)!
 }
 
-/** Gives a project a package of this tree, packed, and links to some of what `peers` has. @returns where the package is */
+/** Installs the package of the folder `packed` into a project, and links to packages of `peers` by name. @returns where it is */
 export function installInto(folder: string, packed: string, peers: string, names: readonly string[]): string {
   installNpmPackages(peers)
   const { name } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
@@ -38,12 +38,12 @@ export function installInto(folder: string, packed: string, peers: string, names
   return target
 }
 
-/** Next.js in such a project: its bundler follows links only below this root. */
+/** The next.config.js of such a project: Next.js' bundler follows links only below this root. */
 export const TURBOPACK = "export default { turbopack: { root: '/' } }"
 
 const TSC = new URL('../../node_modules/typescript/bin/tsc', import.meta.url).pathname
 
-/** What the compiler objects to in a file, in a project with strict settings. @param more options */
+/** What the TypeScript compiler says of a file under strict settings; empty if nothing. @param more options, between spaces */
 export function typeErrors(folder: string, file: string, more: string): string {
   const options = '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler'.split(' ')
   const args = [TSC, ...options, ...more.split(' '), file]

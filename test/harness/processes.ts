@@ -123,7 +123,7 @@ const STOP_MS_MAX = 15_000
 
 /**
  * A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or the code of
- * another tree.
+ * another checkout (bench/compare).
  */
 export class OrderProcess<Order> {
   readonly #child: ChildProcess
@@ -136,7 +136,7 @@ export class OrderProcess<Order> {
     this.#ended = once(this.#child, 'exit')
   }
 
-  /** Rejects with the reason if it cannot be done. */
+  /** Rejects with the reason if the order cannot be done. */
   ask<Result>(order: Order): Promise<Result> {
     return new Promise((resolve, reject) => {
       const onExit = (code: number | null) => reject(new Error(`the process has ended with ${code}`))
@@ -157,7 +157,7 @@ export class OrderProcess<Order> {
     this.#child.kill('SIGKILL')
   }
 
-  /** Resolves when it has ended, and whatever it had started. */
+  /** Resolves when the process has ended, and whatever it had started. */
   async stop(): Promise<void> {
     if (hasEnded(this.#child)) return
     const timer = setTimeout(() => this.kill(), STOP_MS_MAX)

@@ -35,7 +35,7 @@ export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>
   caddy: { POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 }
 
-/** What a distribution's own files say before a site's. */
+/** What a distribution's own configuration files say before those of a site. */
 export const apacheBase = (port: number) => `
 ServerRoot /usr/lib/apache2
 ServerName 127.0.0.1
@@ -92,7 +92,7 @@ ${http}
 }
 `
 
-/** @param idle how long a connection to the service is kept unused */
+/** @param idle how long a connection to the service is kept unused; the service ends it after 8 to 12 s */
 const nginxServer = (port: number, upstream: number, idle: string) => `
   upstream powgate {
     server 127.0.0.1:${upstream};

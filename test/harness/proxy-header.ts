@@ -6,7 +6,7 @@ export interface V2Options {
   readonly version?: number
   /** 0: LOCAL, 1: PROXY. */
   readonly command?: number
-  /** Family in the high four bits, transport in the low four. */
+  /** In the high four bits 1: IPv4, 2: IPv6, 3: Unix; in the low four 1: stream, 2: datagram. */
   readonly family?: number
   /** Dotted IPv4, or the 32 hexadecimal digits of IPv6. */
   readonly source?: string
@@ -17,6 +17,7 @@ export interface V2Options {
   readonly length?: number
 }
 
+/** Source 12345, destination 8080. */
 const PORTS = Buffer.from([0x30, 0x39, 0x1f, 0x90])
 
 function addressBlock(family: number, source: string): Buffer {
@@ -39,7 +40,7 @@ export function v2Header(options: V2Options = {}): Buffer {
   return Buffer.concat([V2_SIGNATURE, fixed, rest])
 }
 
-/** An extension with this total number of bytes. */
+/** An extension (TLV) of zeros, `bytes` long with its type and length. */
 export function extension(type: number, bytes: number): Buffer {
   const whole = Buffer.alloc(bytes)
   whole[0] = type

@@ -69,7 +69,7 @@ export class RawConnection {
     }
   }
 
-  /** Like `answer`, for a request that probably gets no answer. */
+  /** Like `answer`, for a request that probably gets none: undefined after `ms`. */
   answerWithin(ms: number): Promise<RawAnswer | undefined> {
     return Promise.race([
       this.answer().catch(() => undefined),
@@ -86,8 +86,9 @@ export class RawConnection {
       length = this.#bytes.length
       await this.#change(length === 0 ? ANSWER_MS : quietMs)
     }
+    const isClosed = this.#isClosed // by the service
     this.close()
-    return { text: this.#bytes.toString('latin1'), isClosed: this.#isClosed }
+    return { text: this.#bytes.toString('latin1'), isClosed }
   }
 
   async request(...parts: readonly (string | Buffer)[]): Promise<RawAnswer | undefined> {

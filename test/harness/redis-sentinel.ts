@@ -54,7 +54,7 @@ export class RedisSentinels {
 
   #launch(port: number, primaryPort: number): void {
     const { engine = 'redis', tls, password, sentinelPassword, downAfterMs = 1000 } = this.#options
-    const tlsLines: string[] = []
+    const tlsLines: string[] = [] // the server's arguments as lines: Sentinel has no `tls-cluster`
     const tlsArgs = tls?.serverArgs ?? []
     for (let index = 0; index < tlsArgs.length; index += 2)
       if (tlsArgs[index] !== '--tls-cluster')

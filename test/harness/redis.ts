@@ -14,7 +14,7 @@ const run = promisify(execFile)
 
 export type Engine = 'redis' | 'valkey'
 
-/** Those that the suite runs on: see test/run.ts. */
+/** The engines that the suite runs on: see test/run.ts. */
 export const ENGINES = (process.env.TEST_ENGINES ?? 'redis,valkey').split(',') as readonly Engine[]
 
 export interface ServerOptions {
@@ -46,7 +46,7 @@ export class RedisServer {
     return server
   }
 
-  /** Starts the server on its port; also after `kill`. Nothing is persisted, so it starts empty. */
+  /** Starts the server on its port, also after `kill`. Nothing is persisted, so it starts empty. */
   async boot(extraArgs: readonly string[] = []): Promise<void> {
     const { engine = 'redis', password } = this.options
     const args = [
@@ -56,8 +56,8 @@ export class RedisServer {
       ...this.#extraArgs,
       ...extraArgs,
     ]
-    const given = args[args.lastIndexOf('--requirepass') + 1]
-    if (given !== undefined && args.includes('--requirepass')) noteSecret('redis password', given)
+    const passwordAt = args.lastIndexOf('--requirepass') + 1 // of several, Redis takes the last
+    if (passwordAt > 0) noteSecret('redis password', args[passwordAt]!)
     const child = spawn(`${engine}-server`, args, { stdio: 'ignore' })
     this.#process = child
     await untilAccepting(this.port, () => hasEnded(child))

@@ -61,7 +61,7 @@ export const ALWAYS_EASY = { base: 16, min: 16, max: 16 }
 
 const REMOVED_MS = 20_000
 const START_MS = 60_000
-/** So many never all go to one of a few workers. */
+/** With so many connections, hardly ever do all go to one of a few workers. */
 const CONNECTIONS = 20
 
 export class TestService {
@@ -185,7 +185,7 @@ export class TestService {
    * Resolves when all workers have reached Redis: they wait for it a second, then answer 503 until it is there.
    *
    * @param url where the service can be called by clients at any address
-   * @param site that all workers have read, too
+   * @param site all workers have read this site too; without one, they answer 403 to a site key that nobody has
    */
   async untilReady(url = this.url, site?: TestSite): Promise<void> {
     const headers = { 'X-Site-Key': site?.siteKey ?? `site_${'0'.repeat(22)}` }

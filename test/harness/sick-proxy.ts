@@ -6,9 +6,9 @@ import { freePort } from './ports.ts'
 /** What happens to Redis' replies and to new connections. */
 export type Illness =
   | { readonly kind: 'none' }
-  /** Of the first reply a part of its first line gets through, then its connection is reset: no reply is ever whole. */
+  /** A part of the first reply's first line gets through, then the connection is reset: no reply is ever whole. */
   | { readonly kind: 'cut'; readonly keep: (bytes: number) => number }
-  /** One packet a byte. */
+  /** Each byte of a reply is sent in a packet of its own. */
   | { readonly kind: 'bytes' }
   /** Each reply is delayed by this time; replies keep their order. */
   | { readonly kind: 'slow'; readonly delayMs: () => number }
@@ -22,7 +22,9 @@ interface Pair {
   readonly server: Socket
   /** Bytes of the connection were swallowed, so later bytes would make no sense. */
   isTorn: boolean
+  /** Bytes of replies that are not yet sent to the client, each not before it is due. */
   readonly waiting: { readonly dueMs: number; readonly bytes: Buffer }[]
+  /** Whether `#pass` is at work on them. */
   isPassing: boolean
 }
 

@@ -4,12 +4,12 @@ const PAUSE_MS = 20
 
 export class Visitors {
   served = 0
-  /** Why others were not. */
+  /** Why each other visit was refused. */
   readonly refused: string[] = []
   #isOn = true
   readonly #lanes: readonly Promise<void>[]
 
-  /** @param visit throws if it is refused */
+  /** @param visit throws if it is refused. @param lanes how many visits are under way at a time */
   constructor(visit: () => Promise<void>, lanes = 1) {
     this.#lanes = Array.from({ length: lanes }, () => this.#come(visit))
   }

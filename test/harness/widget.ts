@@ -24,7 +24,7 @@ import { eventually } from './eventually.ts'
 import { EASY, TestService, type TestSite } from './service.ts'
 
 /** All but the browser. */
-export interface Surroundings {
+interface Surroundings {
   readonly service: TestService
   /** With the lowest difficulty. */
   readonly site: TestSite
@@ -34,7 +34,7 @@ export interface Surroundings {
 }
 
 export interface Stage extends Surroundings {
-  /** Does not appear to be controlled by a program. */
+  /** It does not tell pages that a program controls it. */
   readonly browser: Browser
   /** Opens the page `/form`: see `addWidgetPage`. */
   readonly open: (attributes?: string, options?: OpenOptions) => Promise<{ page: Page; notes: Visit }>
@@ -120,7 +120,7 @@ export interface WidgetPage extends FormOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Stands before the widget's script. */
   readonly more?: string
-  /** A text of the page, and what takes its place. */
+  /** A text of the page's HTML, and what takes its place. */
   readonly edit?: readonly [string, string]
 }
 
@@ -191,7 +191,7 @@ export async function untilState(page: Page, state: string, selector = 'pow-gate
   await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: 60_000 })
 }
 
-/** What was opened, once the page's element is in a state. */
+/** Resolves with what was opened, once the page's element is in a state. */
 export async function inState<Opened extends { readonly page: Page }>(
   state: 'verified' | 'failed',
   opened: Promise<Opened>,
@@ -200,7 +200,7 @@ export async function inState<Opened extends { readonly page: Page }>(
   return opened
 }
 
-/** On the element's own button. */
+/** Presses the element's own button. */
 export const press = (page: Page, name: 'Verify' | 'Try again') => page.getByRole('button', { name }).click()
 
 export async function verify(page: Page): Promise<void> {
@@ -218,7 +218,7 @@ export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<UR
   return fields
 }
 
-const PATIENCE_MS = 1000
+const CLOSES_WITHIN_MS = 1000
 
 /**
  * Closes a page and its context. Chromium may never answer while a page is being left. So the document is replaced first,
@@ -226,21 +226,18 @@ const PATIENCE_MS = 1000
  */
 export async function closePage(page: Page): Promise<void> {
   const atMost = (work: Promise<unknown>) =>
-    Promise.race([work, new Promise(resolve => setTimeout(resolve, PATIENCE_MS))])
+    Promise.race([work, new Promise(resolve => setTimeout(resolve, CLOSES_WITHIN_MS))])
   await atMost(page.goto('about:blank').catch(() => {}))
   await atMost(page.context().close())
 }
 
 /** Asserts that the page recorded no violation and no error. (Failed requests are ignored: a stopped worker causes one.) */
 export function assertQuiet({ violations, consoleErrors, pageErrors }: Visit, about = ''): void {
-  assert.deepEqual(
-    { violations, consoleErrors, pageErrors },
-    { violations: [], consoleErrors: [], pageErrors: [] },
-    about,
-  )
+  const quiet = { violations: [], consoleErrors: [], pageErrors: [] }
+  assert.deepEqual({ violations, consoleErrors, pageErrors }, quiet, about)
 }
 
-/** Asserts that axe-core finds nothing, best practices included. */
+/** Asserts that axe-core finds nothing in the element, best practices included. */
 export async function assertAccessible(page: Page, what: string, selector = 'pow-gate'): Promise<void> {
   assert.deepEqual(await axeViolations(page, { selector, hasBestPractices: true }), [], what)
 }
@@ -278,14 +275,14 @@ export const openInDialog = (page: Page) =>
     dialog.showModal()
   }`)
 
-/** Begins, and does not wait. */
+/** Begins a verification, and does not wait for its end. */
 export const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
 
 /** Tests move the page's clock on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
 export const RENEWED_MS = 250_000
 export const EXPIRED_MS = 350_000
 
-/** From `idle`, on a page that was opened WITH_CLOCK. */
+/** Verifies, and lets the token expire: from the state `idle`, on a page that was opened WITH_CLOCK. */
 export async function expire(page: Page): Promise<void> {
   await execute(page)
   await untilState(page, 'verified')

@@ -24,7 +24,7 @@ export class WordPress {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Installed, with the user `admin` and the plugin active. @param own a plugin of the test's own */
+  /** Installs WordPress with the user `admin` and the plugin active, and serves it. @param own PHP of a plugin of the test's own */
   async start(own: string): Promise<void> {
     this.#port = await freePort()
     chmodSync(this.#dir, 0o755) // nginx's worker is another user
@@ -101,7 +101,7 @@ export class WordPress {
     })
     leftovers.add({ stop: () => endProcess(child) })
     await untilAccepting(port, () => hasEnded(child))
-    // Pages are cached whatever they say, where the address asks for it.
+    // An address with `?cached=1` is answered from nginx's cache, whatever the page's headers say.
     await FrontProxy.run(
       'nginx',
       this.#port,
@@ -142,6 +142,7 @@ export class WordPress {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
   php(code: string): any {
     const load = `require '${this.#dir}/root/wp-load.php'; echo "\\0" . json_encode((function () { ${code} })());`
+    // Without this, WordPress redirects to its installer while there are no tables.
     const early = code.includes('wp_install(') ? "define('WP_INSTALLING', true);" : ''
     const { stdout, stderr } = spawnSync('php', ['-r', `${early} ${load}`], { encoding: 'utf8' })
     const json = stdout.split('\0')[1]

@@ -8,12 +8,12 @@ export const ADDRESSES_MAX = 2 ** 24
 const [V4_NETWORKS, V6_NETWORKS] = [40_000, 60_000]
 /** Coprime to both, so that visitors who follow each other have other networks, and keys have no locality. */
 const SPREAD = 17_389
-/** The first /24 is 11.0.0.0, seven lie in a /16. */
+/** The first /24 is 11.0.0.0, and each lies 37 after the one before, so seven lie in a /16. */
 const [V4_FIRST, V4_APART] = [11 << 16, 37]
 
 /** @param visitor 0 to below ADDRESSES_MAX, each with an address of its own; IPv6 is in canonical text */
 export function visitorAddress(visitor: number): string {
-  const [five, rest] = [Math.floor(visitor / 5), visitor % 5]
+  const [five, rest] = [Math.floor(visitor / 5), visitor % 5] // of each five visitors, three have IPv4
   if (rest < 3) {
     const number = five * 3 + rest
     const network = V4_FIRST + ((number * SPREAD) % V4_NETWORKS) * V4_APART

@@ -58,9 +58,9 @@ interface Failure {
   readonly what: string
 }
 
-const SHOWN = 5
+const FAILURES_SHOWN = 5
 const FAILURES_KEPT_MAX = 10_000
-const SHOWN_CHARACTERS = 600
+const FAILURE_CHARACTERS_MAX = 600
 const CONNECTING_MAX = 200
 const RECONNECT_MS = 5
 const LAST_ANSWERS_MS = 10_000
@@ -69,7 +69,10 @@ const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** Carries one visitor at a time. */
+/** How soon it is seen that requests have run out. */
+const POLL_MS = 20
+
+/** A connection that carries one visitor at a time. */
 export class Line extends Connection {
   visitor = 0
   /** Which of the visitor's requests is under way. */
@@ -169,7 +172,7 @@ export abstract class Load implements ConnectionOwner {
       ownLateP50Ms: lateMs(50),
       ownLateP99Ms: lateMs(99),
       bad: this.#bad,
-      badAnswers: this.failures.slice(0, SHOWN).map(({ what }) => what),
+      badAnswers: this.failures.slice(0, FAILURES_SHOWN).map(({ what }) => what),
     }
   }
 
@@ -209,24 +212,26 @@ export abstract class Load implements ConnectionOwner {
   #sendDue(): void {
     const nowMs = performance.now()
     if (Number.isFinite(this.#perSecond) && Number.isFinite(this.patienceMs)) {
+      // Leaves out the visitors whose patience has ended.
       const longSinceMs = Math.min(nowMs, this.#toMs) - this.#rateFromMs - this.patienceMs
       this.#begun = Math.max(this.#begun, Math.floor((longSinceMs * this.#perSecond) / 1000))
     }
+    const isSinceDue = this.patienceMs === Infinity && this.#perSecond < Infinity
     for (let count = SENT_MAX; count > 0 && this.#isNextDue(nowMs); count--) {
       const line = this.#idle.shift()
       if (line === undefined) return
-      const dueMs = this.#dueMs()
+      const sinceMs = isSinceDue ? this.#dueMs() : undefined
       this.#begun++
-      this.#beginOn(line, this.patienceMs === Infinity ? dueMs : undefined)
+      this.#beginOn(line, sinceMs)
     }
   }
 
-  #beginOn(line: Line, dueMs: number | undefined): void {
+  #beginOn(line: Line, sinceMs: number | undefined): void {
     const request = this.begin(line)
     if (request === undefined) {
       this.runOut()
       this.#idle.push(line)
-    } else this.#ask(line, request, this.#perSecond === Infinity ? undefined : dueMs)
+    } else this.#ask(line, request, sinceMs)
   }
 
   #ask(line: Line, request: Request, sinceMs?: number): void {
@@ -236,7 +241,7 @@ export abstract class Load implements ConnectionOwner {
     line.send(request, sinceMs)
   }
 
-  /** Called once for each connection. */
+  /** Called once for each connection, when it stands. */
   send(line: Line): void {
     this.#idle.push(line)
     this.#sendDue()
@@ -277,12 +282,9 @@ export abstract class Load implements ConnectionOwner {
     line.isBusy = false
     if (this.#bad++ >= FAILURES_KEPT_MAX) return
     const times = { sentAtMs: line.sinceMs, failedAtMs: performance.now() }
-    this.failures.push({ ...times, what: what.slice(0, SHOWN_CHARACTERS) })
+    this.failures.push({ ...times, what: what.slice(0, FAILURE_CHARACTERS_MAX) })
   }
 }
-
-/** How soon it is seen that requests have run out. */
-const POLL_MS = 20
 
 /** Measured times, however many, in constant memory. */
 export class Times {

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
-import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
+import { type Lifetimes, mintNonce, NONCE_RANDOM_BITS } from '../../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
 import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from '../service.ts'
@@ -76,9 +76,10 @@ export async function claimsAt(url: string, site: TestSite): Promise<TokenClaims
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
 const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
+/** Addresses of backends. */
 const CALLERS = 250
-/** The bits of a visitor's number that go into the nonce. */
-const RANDOM_BITS = 0x3fff
+/** The nonce's random bits are the lowest of the visitor's number. */
+const RANDOM_MASK = 2 ** NONCE_RANDOM_BITS - 1
 /** The connections are in use for longer only where the service does not keep up: visitors who waited would change the rate. */
 const PATIENCE_MS = 100
 
@@ -86,6 +87,7 @@ const PATIENCE_MS = 100
 let nextVisitor = 0
 
 export class VisitorLoad extends Load {
+  /** Each answer contains it, so `isGood` says status 200; `#isExpected` reads the rest. */
   readonly marker = Buffer.alloc(0)
   /** Requests that succeeded, from the first visitor to the last. */
   readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
@@ -190,8 +192,8 @@ export class VisitorLoad extends Load {
     const { site, storeEpoch, lifetimes, difficulty = 0 } = this.#target
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(address)! }
     const terms = { issuedAtMs: Date.now(), difficulty }
-    const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_BITS)
-    const counter = difficulty === 0 ? 7 : solve(nonce, difficulty)
+    const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_MASK)
+    const counter = difficulty === 0 ? 7 : solve(nonce, difficulty) // any counter solves 0 bits
     return `{"nonce":"${nonce}","counter":${counter},"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
   }
 }
