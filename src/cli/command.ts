@@ -42,7 +42,7 @@ export interface Command {
   readonly name: string
   readonly about: string
   readonly positionals: readonly Positional[]
-  /** The names have no dashes. */
+  /** The names are without their leading `--`. */
   readonly flags: Readonly<Record<string, Flag>>
   /** The arguments and flags of a typical call. */
   readonly example: string

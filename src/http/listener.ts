@@ -80,7 +80,7 @@ async function listenThroughRelay(
   onConnection(app, (response, isOpened) => {
     if (!isOpened) return
     const peer = peerOf(response)
-    if (peer === undefined || !relay.letIn(peer)) response.close() // it is another program of this machine
+    if (peer === undefined || !relay.letIn(peer)) response.close() // another program of this machine connected, or the client has left
   })
   try {
     await relay.listen(host, port)

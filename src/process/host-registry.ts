@@ -83,10 +83,11 @@ export class HostRegistry {
     const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return
     const store = await openSiteStore(config).catch(() => before)
-    const hasLeft = this.#joined === undefined // while this waited
-    if (!hasLeft) this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
-    if (store !== before) await (hasLeft ? store : before).close()
-    await this.#note() // does nothing once the host has left
+    // While this waited, the host may have left, or a later reload may have connected.
+    const isWanted = this.#joined?.store === before
+    if (isWanted) this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
+    if (store !== before) await (isWanted ? before : store).close()
+    await this.#note()
   }
 
   async leave(): Promise<void> {

@@ -7,7 +7,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EISDIR: 'it is a directory',
   ENOTDIR: 'part of its path is no directory',
   EEXIST: 'there is a file of this name',
-  ELOOP: 'it is a link, which is not followed here, or its links lead in a circle',
+  ELOOP: 'its links lead in a circle',
   ENOSPC: 'the disk is full, or has no inodes left (df -i)',
   EDQUOT: 'the disk quota is used up',
   EROFS: 'the file system is read-only',

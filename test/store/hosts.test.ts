@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLogger } from '../../src/log/logger.ts'
+import { HostRegistry } from '../../src/process/host-registry.ts'
 import { differences, type HostNote } from '../../src/store/hosts.ts'
+import { openSiteStore } from '../../src/store/open.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RedisServer } from '../harness/redis.ts'
+import { TEST_SECRET } from '../harness/service.ts'
 
 const host: HostNote = {
   id: 'a',
@@ -49,4 +56,17 @@ test('a rotation of secrets by the documented steps is no difference at any step
     second!,
     /^POWGATE_SECRETS: the first, which signs here \(SHA-256 k2\.\.\.\), is not known on web-2:8080/,
   )
+})
+
+test('a host that leaves while it connects again leaves no note behind, and no connection', async t => {
+  const redis = await RedisServer.start()
+  t.after(() => redis.stop())
+  const registry = new HostRegistry(createLogger('silent'))
+  const config = await registry.join(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
+  await Promise.all([registry.reconnect(config), registry.reconnect(config), registry.leave()])
+  const store = await openSiteStore(config)
+  assert.deepEqual((await store.livingHosts()).living, [])
+  await store.close()
+  const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // but this one
+  await eventually(5000, 'every connection is closed', async () => (await clients()) === 0)
 })

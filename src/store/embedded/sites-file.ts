@@ -94,9 +94,9 @@ export class EmbeddedSites extends Members implements SiteStore {
       }
       this.droppedLine = this.#read()
     } catch (error) {
-      throw new OperatorError(
-        `POWGATE_DATA_DIR: cannot use the sites in ${this.#path}: ${systemErrorText(error)}`,
-      )
+      const { code, path = this.#path } = error as NodeJS.ErrnoException
+      const why = code === 'ELOOP' ? 'it is a link, which is not followed' : systemErrorText(error)
+      throw new OperatorError(`POWGATE_DATA_DIR: cannot use the sites in ${path}: ${why}`)
     }
   }
 
@@ -233,7 +233,7 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   /** @returns for the log, which line was dropped */
   #read(): string | undefined {
-    const text = readFileSync(this.#path)
+    const text = readFileSync(this.#fd)
     for (let start = 0, number = 1; start < text.length; number++) {
       const end = text.indexOf('\n', start)
       const lineText = text.toString('utf8', start, end === -1 ? text.length : end)
@@ -247,8 +247,11 @@ export class EmbeddedSites extends Members implements SiteStore {
           const aside = `${this.#path}.dropped`
           const bytes = Buffer.concat([text.subarray(start), Buffer.from('\n')])
           const asideFd = openSync(aside, constants.O_WRONLY | APPENDED, 0o600)
-          writeFileSync(asideFd, bytes, { flush: true })
-          closeSync(asideFd)
+          try {
+            writeFileSync(asideFd, bytes, { flush: true })
+          } finally {
+            closeSync(asideFd)
+          }
           giveToUser(aside)
           ftruncateSync(this.#fd, start)
           return `line ${number}, the last, is not whole, and was moved to ${aside}: after a crash nobody was told that it was done; after an edit or a copy of the file, what is missing is there`
