@@ -101,11 +101,9 @@ export class Exchange {
   /** Closing the connection must wait for the end of the cork: inside it, the answer would stay unsent. */
   #closesAfterCork = false
 
-  /**
-   * Reads all that is needed of the request, which is readable only now. The peer decides whether a trusted proxy sent it, this decides
-   * which headers count, and these decide the client's address. At the end the request is in flight, until its answer or its abort.
-   */
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
+    // Reads what is needed of the request, which is readable only now. Its peer tells whether a trusted proxy sent it, this tells which
+    // headers count, and these tell the client's address. From the end on it is in flight, until its answer or its abort.
     this.#host = host
     this.#response = response
     this.#rules = rules
@@ -333,11 +331,10 @@ export class Exchange {
   #endLater(body: Buffer): void {
     const response = this.#response
     response.onWritable(offset => {
-      if (performance.now() - this.receivedAtMs > TAKE_MS_MAX) {
-        response.close()
-        return true
-      }
-      return response.tryEnd(body.subarray(offset), body.length)[0]
+      const isLate = performance.now() - this.receivedAtMs > TAKE_MS_MAX
+      if (!isLate) return response.tryEnd(body.subarray(offset), body.length)[0]
+      response.close()
+      return true
     })
   }
 
