@@ -1,4 +1,4 @@
-/** How commands show a site and API keys, as lines for people and as objects for --json. */
+/** Shows sites and API keys as commands print them: lines for people, and an object of each API key for --json. */
 
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
