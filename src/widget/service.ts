@@ -131,7 +131,7 @@ async function callOnce<Answer>(
     const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
     if (body && isAnswer(body)) return { answer: { ...body, signals } }
     const text = isForeign ? 'network' : 'setup'
-    const error = new PowGateError('unexpected-answer', text, 'the answer is broken, or not powgate', status)
+    const error = new PowGateError('unexpected-answer', text, 'the answer is not whole, or foreign', status)
     return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
