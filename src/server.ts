@@ -301,7 +301,7 @@ function composeService(config: Config, store: StoreClient, { sites, apiKeys }: 
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),
-    backends: new BackendCounts(config.logsWholeAddresses),
+    backends: new BackendCounts(config.logsWholeAddresses, config.ipv6PrefixBits),
     now: Date.now,
     randomBits: randomBitPool(),
   }

@@ -96,11 +96,8 @@ function problemText(problems: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
-function planJson(
-  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
-  hosts: readonly HostNote[],
-  isDry: boolean,
-) {
+function planJson(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean) {
+  const { changes, unchanged, keysAdded, keysMade } = plan
   // In a dry run, a new site has its name in place of a key.
   const apiKeysMade = keysMade.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
@@ -122,12 +119,8 @@ function planJson(
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan(
-  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
-  hosts: readonly HostNote[],
-  isDry: boolean,
-  storeName: string,
-): void {
+function printPlan(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean, storeName: string): void {
+  const { changes, unchanged, keysAdded, keysMade } = plan
   if (changes.length + keysAdded.length + keysMade.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${storeName}: ${sites} as the file says.`)

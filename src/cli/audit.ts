@@ -1,3 +1,5 @@
+/** `powgate audit`: prints changes of sites and API keys from the store's audit log. */
+
 import type { AuditEntry } from '../domain/audit.ts'
 import { integer } from '../domain/value-forms.ts'
 import { SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
@@ -47,13 +49,7 @@ async function runAudit(input: Input): Promise<void> {
 }
 
 function printEntry({ at, who, how, action, siteKey, keyId, name, changes }: AuditEntry): void {
-  const what = [
-    action.replace('-', ' '),
-    keyId,
-    name && `"${name}"`,
-    keyId === undefined ? '' : 'of',
-    siteKey,
-  ]
+  const what = [action.replace('-', ' '), keyId, name && `"${name}"`, keyId && 'of', siteKey]
   printLine(`${dateText(at)}  ${what.filter(Boolean).join(' ')}  by ${who} (${how})`)
   printChanges(changes, action.endsWith('-created'))
 }

@@ -1,3 +1,5 @@
+/** `powgate check`: prints what check/check.ts finds. */
+
 import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine, printPairs } from './output.ts'

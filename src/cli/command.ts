@@ -151,19 +151,12 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
   // Node.js names a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
-  switch (error.code) {
-    case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
-      const names = [...Object.keys(flags), 'help'].map(name => `--${name}`)
-      const problem = `there is no such flag${didYouMean(flag, names)}`
-      return new UsageError(`${flag}: ${problem}; ${name} has ${names.join(', ')}`)
-    }
-    case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
-      return new UsageError(
-        value === undefined ? `${flag}: expected no value` : `${flag}: expected ${value.expects}`,
-      )
-    default:
-      return error
-  }
+  if (error.code === 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE')
+    return new UsageError(`${flag}: expected ${value?.expects ?? 'no value'}`)
+  if (error.code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return error
+  const names = [...Object.keys(flags), 'help'].map(name => `--${name}`)
+  const problem = `there is no such flag${didYouMean(flag, names)}`
+  return new UsageError(`${flag}: ${problem}; ${name} has ${names.join(', ')}`)
 }
 
 type GivenFlag = ReturnType<typeof parseWords>['values'][string]

@@ -1,3 +1,5 @@
+/** `powgate explain`: finds a visitor's lines in logs (explain/search.ts) and prints their story (explain/story.ts). */
+
 import { formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'

@@ -22,7 +22,6 @@ export const FORGET_COMMAND: CommandEntry = {
   name: 'forget',
   about: 'Delete what the store has about an address, and say where else it may be kept.',
   positionals: [ADDRESS],
-  flags: {},
   example: '203.0.113.7',
   run: runForget,
 }

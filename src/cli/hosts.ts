@@ -1,3 +1,5 @@
+/** `powgate hosts`: prints the hosts of the store and how they differ (store/hosts.ts). */
+
 import { differences, viewOf } from '../store/hosts.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printJson, printLine, printTable } from './output.ts'

@@ -1,3 +1,5 @@
+/** The commands `powgate key ...`, for the API keys of sites. Those that change keys do it by sites/sites.ts. */
+
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
@@ -151,9 +153,10 @@ async function runChange(
     const uses = await store.readUses([id]) // read first: failing after the change, the command would seem to have changed nothing
     return apiKeyView(await change(store, id, author), uses.get(id))
   })
-  sayIfOutputIsLost(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  const text = `In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`
+  sayIfOutputIsLost(text)
   if (input.has('json')) printJson({ ...key, store: storeName })
-  else printLine(`In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  else printLine(text)
 }
 
 function keyOptions(input: Input): KeyOptions {

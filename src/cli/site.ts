@@ -1,3 +1,5 @@
+/** The commands `powgate site ...`. Those that change sites do it by sites/sites.ts, which also writes the audit log. */
+
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
@@ -166,7 +168,7 @@ function redeemText({ siteKey }: SiteRecord): string {
 async function runDelete(input: Input): Promise<void> {
   const author = authorOfCommand('site delete')
   const storeName = nameOfStore()
-  const { site, apiKeys } = await withStore(async store => {
+  const { siteKey, name, apiKeys } = await withStore(async store => {
     const site = await findSite(store, input.required(SITE_KEY.name))
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
@@ -175,14 +177,12 @@ async function runDelete(input: Input): Promise<void> {
         `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
       )
     await commit(store, changes, author)
-    return { site, apiKeys }
+    return { siteKey: site.siteKey, name: site.name, apiKeys }
   })
-  sayIfOutputIsLost(`The site ${site.name} (${site.siteKey}) is deleted in ${storeName}.`)
-  if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: storeName })
-  else
-    printLine(
-      `In ${storeName} the site ${site.name} (${site.siteKey}) is deleted, with its API keys: ${apiKeys}.`,
-    )
+  const text = `In ${storeName} the site ${name} (${siteKey}) is deleted, with its API keys: ${apiKeys}.`
+  sayIfOutputIsLost(text)
+  if (input.has('json')) printJson({ siteKey, name, apiKeys, store: storeName })
+  else printLine(text)
 }
 
 async function runList(input: Input): Promise<void> {
@@ -219,10 +219,7 @@ async function runShow(input: Input): Promise<void> {
 }
 
 /** Returns how many proofs a second of returning addresses are usual: what was learned, or the site's setting if that is more. */
-async function usualRateOf(
-  store: SiteStore,
-  { siteKey, usualRate = 0 }: SiteRecord,
-): Promise<number | undefined> {
+async function usualRateOf(store: SiteStore, { siteKey, usualRate = 0 }: SiteRecord) {
   const perMinute = await store.readUsualRate(siteKey)
   return perMinute === undefined ? undefined : Math.max(perMinute / 60, usualRate)
 }
@@ -257,9 +254,7 @@ async function runRaise(input: Input): Promise<void> {
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = duration === undefined ? undefined : { bits, until: Date.now() + durationMs(duration)! }
   const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
-  await runChange(input, 'site raise', change, () =>
-    bits === 0 ? 'The site is not raised' : 'The site is raised',
-  )
+  await runChange(input, 'site raise', change, () => `The site is ${bits === 0 ? 'not raised' : 'raised'}`)
 }
 
 type Change = (store: SiteStore, siteKey: string, author: Author) => Promise<SiteRecord>

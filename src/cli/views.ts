@@ -1,3 +1,5 @@
+/** Shows sites and API keys as commands print them: lines for people, and an object of each API key for --json. */
+
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -42,16 +44,10 @@ function keyState(record: ApiKeyRecord, now: number) {
 }
 
 function keyStateText({ state, expiresAt, revokedAt }: ApiKeyView): string {
-  switch (state) {
-    case 'revoked':
-      return `revoked ${dateText(revokedAt!)}`
-    case 'expired':
-      return `expired ${dateText(expiresAt!)}`
-    case 'expires-soon':
-      return `expires soon: ${dateText(expiresAt!)}`
-    default:
-      return expiresAt === null ? 'valid' : `valid until ${dateText(expiresAt)}`
-  }
+  if (state === 'revoked') return `revoked ${dateText(revokedAt!)}`
+  if (state === 'expired') return `expired ${dateText(expiresAt!)}`
+  if (state === 'expires-soon') return `expires soon: ${dateText(expiresAt!)}`
+  return expiresAt === null ? 'valid' : `valid until ${dateText(expiresAt)}`
 }
 
 export function printKeys(keys: readonly ApiKeyView[]): void {

@@ -1,3 +1,5 @@
+/** `powgate widget`: prints the tags and the policy for a page that shows the widget. */
+
 import { findWidget, type Widget } from '../http/assets.ts'
 import { OperatorError } from '../words/errors.ts'
 import type { CommandEntry, Input } from './command.ts'

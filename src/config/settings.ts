@@ -72,7 +72,7 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
 
-/** The primary process uses such a setting, or workers that differ in it could redeem a token twice. */
+/** The primary process keeps what it started with, or workers that differ in it could redeem a token twice. */
 function untilRestart(setting: Setting): Setting {
   return { ...setting, needsRestart: true }
 }
@@ -81,6 +81,7 @@ export const SETTING_GROUPS = {
   Listening: {
     HOST: untilRestart(address('0.0.0.0', 'Address to listen on.')),
     PORT: untilRestart(integer([0, 65535], 8080, 'Port to listen on; 0 takes a free one.')),
+    // The primary process uses this too, but takes a new number over when it renews the workers.
     POWGATE_WORKERS: integer(
       [1, WORKERS_MAX],
       Math.min(WORKERS_MAX, availableParallelism()),
@@ -143,6 +144,7 @@ export const SETTING_GROUPS = {
     ),
   },
   Redis: {
+    // A reload takes over another address, but not another database, nor none: see `reloadSettings` (process/lifecycle.ts).
     REDIS_URL: secret(
       'redis://host[:port][/db], perhaps with user:password@ before the host, rediss:// for TLS, a comma-separated list or redis+cluster:// for a Cluster, redis+sentinel://host:port,.../name for Sentinel',
       'Redis or Valkey, 6.2 or newer. Without it the embedded store is used.',
@@ -173,7 +175,7 @@ export const SETTING_GROUPS = {
       integer(
         [1, 256],
         16,
-        'On a Cluster: number of slots for addresses and sites; at least one for each primary. Unset: as on the running hosts.',
+        'On a Cluster: slots for addresses and sites; at least one for each primary. Unset: as kept in Redis, else 16.',
       ),
     ),
   },

@@ -132,6 +132,6 @@ function decisionReply(decision: FormDecision): Reply {
       ['X-Content-Type-Options', 'nosniff'],
       ...PAGE_HEADERS,
     ],
-    typeLines: null,
+    hasOwnType: true,
   }
 }

@@ -1,19 +1,19 @@
 /** Counts the requests of backends with a valid API key in one worker. process/backends.ts adds the counts of all workers up. */
 
-import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
+import { type Address, formatNetwork, formatVisitor } from '../addresses/address.ts'
 
-/** One caller's requests with one API key, refused ones too. */
+/** One caller's requests with one API key, refused ones too. A caller is an address, or the IPv6 prefix that counts as one visitor. */
 export interface BackendCount {
-  /** Names the address' window of requests in the store. A site with its own limit counts in another (`windowOfSite`). */
+  /** Names the caller's window of requests in the store. A site with its own limit counts in another (`windowOfSite`). */
   readonly callerKey: string
-  /** The whole address, which tells callers of one network apart. */
-  readonly address: string
-  /** What people are shown of it: all of it, or its network if the log names networks. */
-  readonly addressText: string
+  /** The caller, whichever window counts it. */
+  readonly caller: string
+  /** What people are shown of the caller: all, or its network if the log names networks. */
+  readonly callerText: string
   readonly siteKey: string
   readonly apiKeyId: string
   /** Requests a minute. */
-  readonly limits: readonly [address: number, apiKey: number]
+  readonly limits: readonly [caller: number, apiKey: number]
   /** True if the tokens are forged, malformed, expired or used: these count in windows of their own, with the same limits. */
   readonly isJunk: boolean
   /** One field of the body that powgate does not know, if any. */
@@ -29,15 +29,17 @@ export const COUNTS_MAX = 1000
 
 export class BackendCounts {
   #counts = new Map<string, BackendCount>()
-  readonly #addressText: (address: Address) => string
+  readonly #isAddressWhole: boolean
+  readonly #ipv6PrefixBits: number
 
-  constructor(isAddressWhole: boolean) {
-    this.#addressText = isAddressWhole ? formatAddress : formatNetwork
+  constructor(isAddressWhole: boolean, ipv6PrefixBits: number) {
+    this.#isAddressWhole = isAddressWhole
+    this.#ipv6PrefixBits = ipv6PrefixBits
   }
 
   note(
     address: Address,
-    counted: Omit<BackendCount, 'count' | 'named' | 'address' | 'addressText'>,
+    counted: Omit<BackendCount, 'count' | 'named' | 'caller' | 'callerText'>,
     namesVisitor: boolean,
   ): void {
     const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored}`
@@ -47,8 +49,9 @@ export class BackendCounts {
       found.count++
       found.named += named
     } else if (this.#counts.size < COUNTS_MAX) {
-      const texts = { address: formatAddress(address), addressText: this.#addressText(address) }
-      this.#counts.set(key, { ...counted, ...texts, count: 1, named })
+      const caller = formatVisitor(address, this.#ipv6PrefixBits)
+      const callerText = this.#isAddressWhole ? caller : formatNetwork(address)
+      this.#counts.set(key, { ...counted, caller, callerText, count: 1, named })
     }
   }
 

@@ -27,7 +27,7 @@ import {
 } from './visit.ts'
 
 /** A header tells the widget what it may read of the browser, because the contract fixes the body. `withHeader` says why it is here. */
-const TYPE_LINES = {
+const JSON_TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
 } satisfies Record<(typeof SIGNALS)[number], string>
@@ -68,7 +68,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
     ending: issued,
     body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${expiresAt}}`,
     headers: NO_HEADERS,
-    typeLines: TYPE_LINES[site.record.signals],
+    jsonType: JSON_TYPES[site.record.signals],
   }
 }
 

@@ -56,8 +56,8 @@ export function staticFile(
     const { body, etag } = variant
     const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...always]
     if (matchesEtag(asked.ifNoneMatch, etag))
-      exchange.answer({ status: 304, body, headers: shared, typeLines: null }) // only the body's length is sent
-    else exchange.answer({ status: 200, body, headers: [...variant.headers, ...shared], typeLines: null })
+      exchange.answer({ status: 304, body, headers: shared, hasOwnType: true }) // only the body's length is sent
+    else exchange.answer({ status: 200, body, headers: [...variant.headers, ...shared], hasOwnType: true })
   }
 }
 

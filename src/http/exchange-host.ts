@@ -14,7 +14,7 @@ export type EndpointLabel = (typeof ENDPOINT_LABELS)[number]
 /** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
   /** When the request had come, its body included. */
-  readonly startedAtMs: number
+  readonly receivedAtMs: number
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string

@@ -6,9 +6,9 @@
  * - A handler that neither answers nor sets an abort handler ends the process.
  * - A client that sends another request before it has taken the whole answer loses its connection.
  *
- *   answer -> must the connection end? -> timer     -> write, close
- *          -> is this tick full?       -> next tick -> write
- *          -> neither                               -> write
+ *   answer -> must the connection end? -> timer     -> answerNow, close
+ *          -> is this tick full?       -> next tick -> answer
+ *          -> neither                               -> answerNow
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
@@ -35,7 +35,7 @@ const EXCESS_BYTES_MAX = 2 ** 20
 const BODY_MS_MAX = 10_000
 /** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
-/** The client must have taken the whole answer this long after its request. */
+/** The client must have taken the whole answer this long after its request had come. */
 const TAKE_MS_MAX = 15_000
 
 /**
@@ -89,8 +89,8 @@ export class Exchange {
   /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
   // The fields below change.
-  /** When the request had come; `readBody` sets it again at the body's end. */
-  startedAtMs = performance.now()
+  /** When the request's head had come; from the end of `readBody` on, when its body had. */
+  receivedAtMs = performance.now()
   #requestId = ''
   #isInCallback = false
   #isBodyPending = false
@@ -102,6 +102,8 @@ export class Exchange {
   #closesAfterCork = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
+    // Reads what is needed of the request, which is readable only now. Its peer tells whether a trusted proxy sent it, this tells which
+    // headers count, and these tell the client's address. From the end on it is in flight, until its answer or its abort.
     this.#host = host
     this.#response = response
     this.#rules = rules
@@ -184,13 +186,13 @@ export class Exchange {
       if (++chunks > CHUNKS_MAX) return void this.#response.close()
       if (isDone) return // the rest of an oversized body
       if (!isLast) {
-        if (performance.now() - this.startedAtMs > BODY_MS_MAX) return void this.#response.close()
+        if (performance.now() - this.receivedAtMs > BODY_MS_MAX) return void this.#response.close()
         if (excessBytes === 0 && body.add(chunk)) return
         excessBytes += chunk.byteLength
         if (excessBytes <= EXCESS_BYTES_MAX) return
       }
       isDone = true
-      this.startedAtMs = performance.now() // a client that sends slowly must not make the service look slow
+      this.receivedAtMs = performance.now() // a client that sends slowly must not make the service look slow
       this.#isBodyPending = !isLast
       this.#runInCallback(done, excessBytes > 0 ? undefined : body.finish(chunk))
     })
@@ -210,8 +212,8 @@ export class Exchange {
   }
 
   #pause(): void {
-    if (this.startedAtMs - pausesSinceMs > PAUSES_MS) {
-      pausesSinceMs = this.startedAtMs
+    if (this.receivedAtMs - pausesSinceMs > PAUSES_MS) {
+      pausesSinceMs = this.receivedAtMs
       pauses = 0
     }
     if (++pauses > PAUSES_MAX) return
@@ -242,8 +244,13 @@ export class Exchange {
   answer(reply: Reply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
-    if (!this.#isLastAnswer && this.#mustEndConnection(isBare)) return this.#answerLast(reply)
-    if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
+    if (!this.#isLastAnswer && this.#mustEndConnection(isBare)) this.#answerLast(reply)
+    // In the next tick all is asked anew, because the service may drain by then. Outside a callback no tick is full.
+    else if (this.#isTickFull()) setImmediate(() => this.answer(reply))
+    else this.#answerNow(reply)
+  }
+
+  #answerNow(reply: Reply): void {
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
     this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
     this.#end()
@@ -269,7 +276,7 @@ export class Exchange {
   #answerLast(reply: Reply): void {
     this.#isLastAnswer = true
     setTimeout(() => {
-      this.answer(reply)
+      if (!this.#isOver) this.#answerNow(reply)
       if (this.#closesAfterCork) this.#response.close()
     }, 0)
   }
@@ -288,17 +295,17 @@ export class Exchange {
     corked!.#write(corkedReply!)
   }
 
-  #write({ status, body, headers, typeLines }: Reply): void {
+  #write({ status, body, headers, hasOwnType, jsonType }: Reply): void {
     const response = this.#response
     const closes = this.#isLastAnswer || this.#host.isDraining
     if (this.#isPaused) response.resume()
     this.#writeStatus(status)
     if (this.#isCloseAsked) response.writeHeader('Connection', 'close')
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (typeLines !== null) {
+    if (!hasOwnType) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      const jsonType = this.#rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
-      response.writeHeader('Content-Type', typeLines ?? jsonType)
+      const usualType = this.#rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
+      response.writeHeader('Content-Type', jsonType ?? usualType)
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
     else this.#endWithBody(body, closes)
@@ -324,11 +331,10 @@ export class Exchange {
   #endLater(body: Buffer): void {
     const response = this.#response
     response.onWritable(offset => {
-      if (performance.now() - this.startedAtMs > TAKE_MS_MAX) {
-        response.close()
-        return true
-      }
-      return response.tryEnd(body.subarray(offset), body.length)[0]
+      const isLate = performance.now() - this.receivedAtMs > TAKE_MS_MAX
+      if (!isLate) return response.tryEnd(body.subarray(offset), body.length)[0]
+      response.close()
+      return true
     })
   }
 

@@ -14,11 +14,10 @@ export interface Reply {
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
-  /**
-   * The Content-Type and constant headers, joined by HEADER_BREAK: undefined for those of JSON. null says that `headers` has all, as
-   * for a file or a page, which gets no X-Request-Id either.
-   */
-  readonly typeLines?: string | null
+  /** True if `headers` has the Content-Type too, as for a file or a page, which gets no X-Request-Id either. Other replies are JSON. */
+  readonly hasOwnType?: true
+  /** The Content-Type of JSON and constant headers, joined by HEADER_BREAK, in place of JSON_TYPE or CORS_JSON_TYPE. */
+  readonly jsonType?: string
 }
 
 export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(

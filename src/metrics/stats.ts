@@ -48,7 +48,7 @@ export class Stats {
   }
 
   answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void {
-    this.counts.requestSeconds.at(endpoint).add((performance.now() - exchange.startedAtMs) / 1000)
+    this.counts.requestSeconds.at(endpoint).add((performance.now() - exchange.receivedAtMs) / 1000)
     if (endpoint === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
     const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)

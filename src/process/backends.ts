@@ -93,14 +93,14 @@ export class Backends {
     const windows = new Map<string, Window>()
     const counts = this.#reports.flatMap(({ counts }) => counts)
     // A backend's latest count judges its whole minute: limits may have been raised, and a site that got its own has another `callerKey`.
-    const backendOf = ({ address, apiKeyId }: BackendCount) => `${address} ${apiKeyId}`
+    const backendOf = ({ caller, apiKeyId }: BackendCount) => `${caller} ${apiKeyId}`
     const latest = new Map(counts.map(counted => [backendOf(counted), counted]))
     for (const counted of counts) {
-      const { callerKey, addressText, apiKeyId, limits } = latest.get(backendOf(counted))!
-      const [addressLimit, keyLimit] = limits
+      const { callerKey, callerText, apiKeyId, limits } = latest.get(backendOf(counted))!
+      const [callerLimit, keyLimit] = limits
       const { isJunk, siteKey } = counted
       const callers = [
-        { key: callerKey, caller: addressText, limit: addressLimit },
+        { key: callerKey, caller: callerText, limit: callerLimit },
         { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: keyLimit },
       ]
       for (const { key, caller, limit } of callers) {

@@ -23,7 +23,7 @@ export function listen<Heard extends Event>(
   type: string,
   listener: (event: Heard) => void,
 ): () => void {
-  const { addEventListener, removeEventListener } = unclobbered(target)
+  const { addEventListener, removeEventListener } = unclobbered(target) // bound to it
   addEventListener(type, listener as EventListener, true)
   return () => removeEventListener(type, listener as EventListener, true)
 }

@@ -311,7 +311,7 @@ function submit(form: HTMLFormElement, submitter: Submitter, disabled: readonly 
   const present = submitter?.form === form && SUBMITS.test(submitter.type) ? submitter : null
   const toEnable = [present, ...disabled].filter(control => control?.disabled)
   for (const control of toEnable) control!.disabled = false
-  const { requestSubmit } = unclobbered(form)
+  const { requestSubmit } = unclobbered(form) // bound to the form
   if (requestSubmit) requestSubmit(present)
   else {
     // In older browsers a click submits. Unlike submit(), it runs the page's handlers.

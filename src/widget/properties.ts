@@ -1,6 +1,7 @@
 /**
  * Attributes as properties: frameworks set a property where there is one, and throw if it is read-only. There is no `name`,
- * because libraries that send fields by name would send the element beside its field.
+ * because libraries that send fields by name would send the element beside its field. `disabled` and `invisible` are on by any true
+ * value, as for form controls: Preact sets '' in place of undefined.
  */
 
 const PROPERTIES = new Map(
@@ -24,7 +25,7 @@ export function defineProperties(prototype: HTMLElement): void {
         return isFlag ? this.hasAttribute(attribute) : (this.getAttribute(attribute) ?? '')
       },
       set(this: Element, value: unknown) {
-        reflect(this, attribute, value)
+        reflect(this, attribute, isFlag ? !!value : value)
       },
     })
   }

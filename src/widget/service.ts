@@ -39,6 +39,7 @@ export interface CallSettings {
   readonly siteKey: string
   /** The address has no slash at its end. */
   readonly endpoint: string
+  /** Gives the verification up. */
   readonly signal: AbortSignal
   /** Called before each wait, and without a reason when nothing is waited for. Offline, the length is unknown. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
@@ -88,7 +89,7 @@ export async function withRetries<Answer>(
       settings.onWait(undefined, 0)
       return attempt.answer
     }
-    throwIfAborted(settings.signal)
+    throwIfAborted(settings.signal) // an abort within a call is an `error` of the attempt
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || error.seconds) throw error
@@ -126,11 +127,11 @@ async function callOnce<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
-    // Early versions of the service do not send this header.
+    // What the site lets the widget read of the browser. Early versions of the service do not send this header.
     const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
     if (body && isAnswer(body)) return { answer: { ...body, signals } }
     const text = isForeign ? 'network' : 'setup'
-    const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
+    const error = new PowGateError('unexpected-answer', text, 'the answer is not whole, or foreign', status)
     return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }

@@ -13,7 +13,7 @@ let requested: { readonly form: HTMLFormElement; readonly submitter: Submitter }
  * method is wrapped to tell the two apart.
  */
 export function noteRequests(form: HTMLFormElement): void {
-  const { requestSubmit } = unclobbered(form)
+  const { requestSubmit } = unclobbered(form) // bound to the form
   if (requestSubmit === undefined) return
   const value = (submitter: Submitter = null) => {
     requested = { form, submitter }

@@ -19,7 +19,7 @@ interface RefusingServer {
 }
 
 const answerFile: ContentRoute['handle'] = exchange =>
-  exchange.answer({ status: 200, body: 'a file', headers: [], typeLines: null })
+  exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
 export async function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {

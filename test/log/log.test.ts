@@ -86,7 +86,7 @@ test('an exception while a request is worked on is told with its request, up to 
     siteKey: 'site_0',
     address: undefined,
     origin: '',
-    startedAtMs: 0,
+    receivedAtMs: 0,
   }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)

@@ -19,7 +19,7 @@ const siteOf = (siteKey: string): Site =>
 
 /** @param siteKey what `siteNamedBy` looks at */
 const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
-  ({ siteKey, startedAtMs: performance.now() - tookMs }) as ObservedExchange
+  ({ siteKey, receivedAtMs: performance.now() - tookMs }) as ObservedExchange
 
 const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 

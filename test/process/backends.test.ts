@@ -23,7 +23,7 @@ type Row = [
 /** What is told of backends that sent this in a minute. @param hosts that share the limits @param isAddressWhole else the log names networks */
 function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
   const watch = newBackends()
-  const counts = new BackendCounts(isAddressWhole)
+  const counts = new BackendCounts(isAddressWhole, 64)
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}` // a site with limits of its own has its own window
@@ -89,18 +89,21 @@ test('junk is told apart, without a command that raises a limit, and adds nothin
   assert.deepEqual(others, [])
 })
 
-test('a limit that was raised within the minute is the one that is told', () => {
-  const raised = near([
-    [1, 'site_a', 'k', 60],
-    [1, 'site_a', 'k', 20, [150, 150]],
-  ])
-  assert.match(raised.join(), /sends 80 redemptions a minute for site_a, of 150 that it may/)
-})
-
 const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ignored: undefined }
 
+test('the limit that is told is the one that a site got last, also of IPv6 backends whose prefix shares it', () => {
+  const [watch, counts] = [newBackends(), new BackendCounts(true, 64)]
+  for (const [host, limit] of [100, 110].entries()) {
+    const counted = { ...REQUEST, isJunk: false, callerKey: `${limit}`, limits: [limit, limit] as const }
+    for (let count = 0; count < 30; count++) counts.note(parseAddress(`2001:db8::${host}`)!, counted, true)
+    watch.add(counts.take(), 0)
+  }
+  watch.update(1, 0)
+  assert.match(watch.limitsHalfUsed[0]?.text ?? '', /^2001:db8::\/64 sends 60 redemptions .*, of 110 /)
+})
+
 test('a worker counts 1000 callers at most, and how many requests of each name the visitor', () => {
-  const counts = new BackendCounts(true)
+  const counts = new BackendCounts(true, 64)
   for (let index = 0; index < 2 * COUNTS_MAX + 2; index++)
     counts.note(parseAddress('::1')!, { ...REQUEST, isJunk: false, callerKey: `${index >> 1}` }, true)
   const [{ count, named } = assert.fail(), ...others] = counts.take()
@@ -109,7 +112,7 @@ test('a worker counts 1000 callers at most, and how many requests of each name t
 
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
   const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
-    const [watch, counts] = [newBackends(), new BackendCounts(true)]
+    const [watch, counts] = [newBackends(), new BackendCounts(true, 64)]
     const counted = { ...REQUEST, isJunk }
     for (let index = 0; index < count; index++) {
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
@@ -128,7 +131,7 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
 })
 
 test('a backend that begins to name visitors is no longer told, even with more API keys than are kept', () => {
-  const [watch, counts] = [newBackends(), new BackendCounts(true)]
+  const [watch, counts] = [newBackends(), new BackendCounts(true, 64)]
   const unboundAt = (nowMs: number) => {
     watch.update(1, nowMs)
     return watch.unbound.length

@@ -10,6 +10,7 @@ export const NOT_ALLOWED = /can't run this command|no permissions to run/
 
 /** Answers that end the waiting for a store, because it would say the same again. */
 const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`, 'i')
+/** Said by ExplainingConnector (ioredis.ts) in the process whose `troubleOf` compares it, so both are always of one version. */
 export const OTHER_LAYOUT =
   'its process is of another version: restart the service, this change cannot be rolled out'
 

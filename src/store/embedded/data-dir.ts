@@ -4,9 +4,12 @@
  *   sites.jsonl    sites, API keys and the audit log: see sites-file.ts
  *   state          what requests left behind, written at an orderly stop: see snapshot.ts
  *   store          Unix socket of the store process: see server.ts
+ *   secret         the master secret, unless one is configured: see config/secrets.ts
+ *   service-url    where the service listens: see sites/service-files.ts
+ *   first-keys     the keys of the first start's site: see there too
  */
 
-import { accessSync, constants, existsSync, lchownSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lchownSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { shellWord } from '../../config/config.ts'
 import { OperatorError } from '../../words/errors.ts'
@@ -55,15 +58,6 @@ export function giveToUser(path: string, owner = statSync(dirname(path))): void 
     lchownSync(path, owner.uid, owner.gid)
   } catch {
     // The root of a container may lack the right. Then the service is most likely root too.
-  }
-}
-
-/** Changes with every boot; empty where the machine tells none. */
-export function machineBootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    return ''
   }
 }
 

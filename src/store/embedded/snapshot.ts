@@ -9,7 +9,7 @@ import { deserialize, serialize } from 'node:v8'
 import type { Meter } from '../../domain/meters.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
-import { giveToUser, machineBootId } from './data-dir.ts'
+import { giveToUser } from './data-dir.ts'
 import type { State } from './state.ts'
 
 const NAME = 'state'
@@ -27,16 +27,18 @@ interface Snapshot {
   readonly meters: ReadonlyMap<string, Meter>
 }
 
-export function saveState(dataDir: string, state: State, bootId = machineBootId()): void {
-  const snapshot: Snapshot = {
-    layout: LAYOUT,
-    bootId,
-    savedAtMs: Date.now(),
-    epoch: state.epoch,
-    windows: state.windows,
-    marks: state.marks,
-    meters: state.meters,
+/** Changes with every boot; empty where the machine tells none. */
+function machineBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return ''
   }
+}
+
+export function saveState(dataDir: string, state: State, bootId = machineBootId()): void {
+  const { epoch, windows, marks, meters } = state
+  const snapshot: Snapshot = { layout: LAYOUT, bootId, savedAtMs: Date.now(), epoch, windows, marks, meters }
   const path = join(dataDir, NAME)
   const written = `${path}.new`
   removeSavedState(dataDir) // may be a directory, by mistake

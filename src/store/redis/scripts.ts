@@ -1,7 +1,4 @@
-/**
- * Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name says how many
- * kinds of keys its header lists under KEYS.
- */
+/** Joins the Lua files at the start: each sees the locals of those before it. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

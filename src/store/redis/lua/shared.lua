@@ -1,6 +1,7 @@
 -- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
--- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them. Whoever changes an operation
--- changes it in client/requests.ts, which writes its ARGV and reads its answer, and in embedded/engine.ts, which does the same.
+-- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them. An operation's file name ends
+-- with the number of kinds of keys that its header lists under KEYS. Whoever changes an operation changes it in client/requests.ts,
+-- which writes its ARGV and reads its answer, and in embedded/engine.ts, which does the same.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
@@ -10,6 +11,7 @@ local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, netw
 -- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
 local NO_TIME = 4294967295 -- in place of a time
+local ADDRESS, ADDRESS_SITE, API_KEY = 1, 2, 3 -- the policy of an answer, which is the limit that refused: POLICIES in store/wire.ts
 
 local values = call('MGET', unpack(KEYS)) -- by number; one MGET takes 0.4 us a key, a GET 1.3
 local written = {} -- by key: what operations of this batch wrote takes precedence over `values`

@@ -1,10 +1,10 @@
 -- K: how long a request with an API key would have to wait. Charges nothing. Called after another shard refused the caller.
 -- KEYS     API key window
 -- ARGV     | 'K' | API key limit 3 |
--- returns  0, milliseconds to wait (0: none), 3 (policy API key)
--- From shared.lua: unpack_bytes, operations, answer
+-- returns  0, milliseconds to wait (0: none), policy (API_KEY)
+-- From shared.lua: unpack_bytes, API_KEY, operations, answer
 -- From windows.lua: window_of, wait_of
 operations[75] = function(next_key, operation) -- 'K'
-  answer(0, wait_of(window_of(next_key), (unpack_bytes('>I3', operation, 2))), 3)
+  answer(0, wait_of(window_of(next_key), (unpack_bytes('>I3', operation, 2))), API_KEY)
   return next_key + 1
 end

@@ -6,10 +6,10 @@
 --          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
--- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
---          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
+-- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge (milliseconds modulo
+--          WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY)
 -- From time.lua: wall
--- From shared.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
+-- From shared.lua: call, unpack_bytes, ADDRESS, API_KEY, values, written, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
 -- From windows.lua: window_of, wait_of, charge
 
@@ -46,7 +46,7 @@ operations[82] = function(next_key, operation) -- 'R'
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
   if caller_wait > 0 or key_wait > 0 then
-    if key_wait > caller_wait then answer(0, key_wait, 3) else answer(0, caller_wait, 1) end
+    if key_wait > caller_wait then answer(0, key_wait, API_KEY) else answer(0, caller_wait, ADDRESS) end
     return next_key
   end
   if caller then charge(caller, caller_limit) end

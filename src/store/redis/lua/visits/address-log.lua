@@ -1,7 +1,7 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
 -- | time 3 | label 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
--- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, written, value_of, now, held_time, seconds_text,
---   step_ms, shares_step
+-- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, ADDRESS, ADDRESS_SITE, written, value_of, now,
+--   held_time, seconds_text, step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, 0 for an unknown site; kinds 0 to 3 stay below MARK
@@ -89,7 +89,7 @@ local refusals = {}
 -- as above MARKS_LIMIT_MAX (admit-solution-2.lua), an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
--- milliseconds to wait, policy (1 address, 2 address and site).
+-- milliseconds to wait, policy (ADDRESS or ADDRESS_SITE).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local is_challenge = kind == 0
@@ -140,8 +140,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   if address_excess > 0 or site_excess > 0 then
     local address_wait = address_excess > 0 and log_wait(entries, size, time, is_challenge, nil, address_excess) or 0
     local site_wait = site_excess > 0 and log_wait(entries, size, time, is_challenge, tag, site_excess) or 0
-    refusal = { record = record, wait = address_wait, policy = 1, address_limit = address_limit, site_limit = site_limit }
-    if site_wait > address_wait then refusal.wait, refusal.policy = site_wait, 2 end
+    refusal = { record = record, wait = address_wait, policy = ADDRESS, address_limit = address_limit, site_limit = site_limit }
+    if site_wait > address_wait then refusal.wait, refusal.policy = site_wait, ADDRESS_SITE end
     refusals[key .. label] = refusal
     return false, refusal.wait, refusal.policy
   end
