@@ -7,16 +7,16 @@ import { endProcess, leftovers } from '../test/harness/processes.ts'
 /** Resolves when the server listens. A bench that is interrupted stops it too (`leftovers`). @param path its entry, which sends the port to its parent */
 export async function startChildServer(path: string, args: readonly string[] = []) {
   const child = fork(path, [...args])
+  const stop = async () => {
+    leftovers.delete(running)
+    await endProcess(child)
+  }
+  const running = { stop }
+  leftovers.add(running)
   const ended = once(child, 'exit').then(([code]) =>
     Promise.reject(new Error(`${path} ended with ${code as number}`)),
   )
   ended.catch(() => {}) // every server is stopped in the end
   const [port] = await Promise.race([once(child, 'message'), ended])
-  const stop = async () => {
-    leftovers.delete(server)
-    await endProcess(child)
-  }
-  const server = { port: port as number, pid: child.pid!, stop }
-  leftovers.add(server)
-  return server
+  return { port: port as number, pid: child.pid!, stop }
 }

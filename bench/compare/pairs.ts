@@ -9,12 +9,12 @@ import { integer, number, tell, text, type Values } from '../../test/harness/com
 import { hasSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
-import type { Problem, StepOf } from '../micro/child.ts'
+import type { StepOf } from '../micro/child.ts'
 import type { Processes } from '../micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../micro/steps.ts'
 import { choices } from '../report/options.ts'
 import { OUTPUT } from '../report/report.ts'
-import { type Fault, measureServices, type Pair, type Roots, type Side } from './services.ts'
+import { measureServices, type Pair, type Roots, type Side, type SideProblem } from './services.ts'
 import { pairedRatio, reachOf } from './statistics.ts'
 
 const PARTS = ['http', 'micro'] as const
@@ -27,7 +27,7 @@ export const OPTIONS = {
   filter: text('TEXT', 'Only cases whose name holds it, such as token or Redis.'),
   within: number(2, 0.1, 50, 'Add pairs until the interval reaches so many per cent from its middle at most'),
   pairs: integer(5, 2, 100, 'Pairs of each case at least'),
-  minutes: number(10, 0.01, 600, 'No pair starts after so long'),
+  minutes: number(10, 0.01, 600, 'No further pair starts after so long, once each case has two'),
   seconds: number(3, 0.1, 60, 'Measured time of a request in a pair; a step takes a tenth of it'),
   warmup: number(3, 0, 60, 'Seconds of load before it'),
   threshold: number(1.05, 1, 10, 'Ratio new/old above which a case is too slow'),
@@ -44,7 +44,7 @@ interface Job {
   readonly part: Part
   readonly costs: readonly { readonly name: string; readonly unit: 'us' | 'ns' | 'bytes' }[]
   /** @param pair its number: which tree goes first alternates */
-  readonly measure: (pair: number) => Promise<Pair | Fault>
+  readonly measure: (pair: number) => Promise<Pair | SideProblem>
 }
 
 interface Tools {
@@ -58,6 +58,7 @@ interface Tools {
 export function jobsOf(options: Options, tools: Tools): Job[] {
   const { only, endpoint: endpoints, store: stores, filter = '' } = options
   const loads = endpoints.flatMap(endpoint => stores.map(store => loadJob(endpoint, store, options, tools)))
+  // These two measure node:crypto itself, which no tree changes.
   const ours = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN)
   const steps = ours.map(({ name }) => stepJob(name, options, tools))
   return [...loads, ...steps].filter(({ part, costs }) => {
@@ -87,7 +88,7 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
     const values: Partial<Record<Side, number[]>> = {}
     for (const [index, figures] of all.entries()) {
       const side = sides[index]!
-      if ('problem' in figures) return { side, text: (figures as Problem).problem }
+      if ('problem' in figures) return { side, problem: figures.problem }
       // A ratio needs something to divide by.
       values[side] = [figures.cpuNs, Math.max(1, Math.round(figures.garbageBytes))]
     }
@@ -104,7 +105,7 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
 export interface Measured {
   readonly job: Job
   readonly pairs: Pair[]
-  problem?: Fault
+  problem?: SideProblem
 }
 
 /** Costs in pairs: the nth of each were measured beside each other. */
@@ -114,6 +115,9 @@ export function seriesOf({ pairs }: Measured, cost: number) {
 
 type Limits = Pick<Options, 'within' | 'pairs' | 'minutes'>
 
+/** Fewer pairs of a case have no interval. */
+const INTERVAL_PAIRS_MIN = 2
+
 /** Adds pairs to all jobs in rounds. */
 export async function measurePairs(all: readonly Measured[], limits: Limits): Promise<void> {
   const endMs = performance.now() + limits.minutes * 60_000
@@ -121,11 +125,11 @@ export async function measurePairs(all: readonly Measured[], limits: Limits): Pr
     const open = all.filter(one => needsMore(one, limits))
     if (open.length === 0) return
     for (const one of open) {
-      if (pair >= 2 && performance.now() > endMs) return // an interval needs two
+      if (pair >= INTERVAL_PAIRS_MIN && performance.now() > endMs) return
       const found = await one.job.measure(pair)
       // Its processes have ended, which is no result.
       if (hasSignal()) throw new Error('stopped')
-      if ('text' in found) one.problem = found
+      if ('problem' in found) one.problem = found
       else one.pairs.push(found)
       tell(progress(one))
     }
@@ -147,7 +151,7 @@ function needsMore(one: Measured, { within, pairs: least }: Limits): boolean {
 
 function progress({ job: { costs }, pairs, problem }: Measured): string {
   const { name, unit } = costs[0]!
-  if (problem !== undefined) return `${name}: ${problem.side} failed: ${problem.text}`
+  if (problem !== undefined) return `${name}: ${problem.side} failed: ${problem.problem}`
   const { old, new: now } = pairs.at(-1)!
   return `${name}, pair ${pairs.length}: ${old[0]!.toFixed(2)} -> ${now[0]!.toFixed(2)} ${unit}`
 }

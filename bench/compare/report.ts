@@ -34,9 +34,9 @@ function caseReport(measured: Measured, cost: number, threshold: number): CaseRe
   const { job, pairs, problem } = measured
   const head = { ...job.costs[cost]!, pairs: pairs.length, isRegression: false }
   // What only this tree cannot do is its fault; what the revision cannot do is no fault of this tree.
-  if (problem?.side === 'new') return { ...head, verdict: 'FAILED', problem: `this tree: ${problem.text}` }
+  if (problem?.side === 'new') return { ...head, verdict: 'FAILED', problem: `this tree: ${problem.problem}` }
   if (problem !== undefined || pairs.length === 0) {
-    const why = problem === undefined ? 'stopped before the first pair' : `the revision: ${problem.text}`
+    const why = problem === undefined ? 'stopped before the first pair' : `the revision: ${problem.problem}`
     return { ...head, verdict: 'not comparable', problem: why }
   }
   const { olds, news } = seriesOf(measured, cost)

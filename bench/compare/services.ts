@@ -6,6 +6,7 @@
 import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { RunResult } from '../http/prebuilt.ts'
+import type { Problem } from '../micro/child.ts'
 import { THIS_TREE } from '../micro/processes.ts'
 import { sumOf } from '../report/report.ts'
 import type { Order, StartOrder } from './child.ts'
@@ -15,9 +16,8 @@ export type Roots = Readonly<Record<Side, string>>
 /** What one measurement of both trees tells: a value of each for each cost. */
 export type Pair = Readonly<Record<Side, readonly number[]>>
 /** Why there is nothing to compare, and on whose side. */
-export interface Fault {
+export interface SideProblem extends Problem {
   readonly side: Side
-  readonly text: string
 }
 
 const SIDES: readonly Side[] = ['old', 'new']
@@ -38,7 +38,7 @@ export async function measureServices(
   { endpoint, store, warmUpMs, measureMs }: Omit<StartOrder, 'type'>,
   roots: Roots,
   pair: number,
-): Promise<Pair | Fault> {
+): Promise<Pair | SideProblem> {
   const trees = { old: startTree(roots.old), new: startTree(roots.new) }
   const running = { stop: () => Promise.all(SIDES.map(side => trees[side].stop())).then(() => {}) }
   leftovers.add(running)
@@ -57,7 +57,7 @@ export async function measureServices(
       for (const side of TURNS[(pair + round) % 2]!) results[side].push(await ask(side, { type: 'load', ms }))
     return { old: costsOf(results.old, store), new: costsOf(results.new, store) }
   } catch (error) {
-    return { side: asked, text: (error as Error).message }
+    return { side: asked, problem: (error as Error).message }
   } finally {
     leftovers.delete(running)
     await running.stop()

@@ -1,12 +1,11 @@
 /** Loads of requests that were built before, one of each visitor: sending one costs the generator almost nothing. */
 
-import { type Latencies, type Line, Load, type Measured, Times } from '../../test/harness/load/load.ts'
+import type { Latencies, Line, Measured } from '../../test/harness/load/load.ts'
+import { CLOSED_LOOP, Load, Times } from '../../test/harness/load/load.ts'
 import { requestAt, type Traffic } from './traffic.ts'
 
 /** Most requests under way at the same time. */
 export const CONNECTIONS = 64
-/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
-export const SEED_MS_MAX = 30_000
 
 /** Requests, and which of them is sent next: a load goes on where the last one ended. */
 export interface Requests {
@@ -57,7 +56,7 @@ class PrebuiltLoad extends Load {
   #ranOut = false
 
   constructor(spec: RunSpec, requests: Requests) {
-    const { port, perSecond = Infinity } = spec
+    const { port, perSecond = CLOSED_LOOP } = spec
     // Each connection is used every second, so that none is closed for being idle.
     super({ port, connections: Math.max(1, Math.min(CONNECTIONS, Math.floor(perSecond))) })
     this.#spec = spec
@@ -66,7 +65,7 @@ class PrebuiltLoad extends Load {
   }
 
   async run(): Promise<RunResult> {
-    const { perSecond: visitorsPerSecond = Infinity, warmUpMs = 0, measureMs, pids } = this.#spec
+    const { perSecond: visitorsPerSecond = CLOSED_LOOP, warmUpMs = 0, measureMs, pids } = this.#spec
     const measured = await this.measured({ visitorsPerSecond, warmUpMs, measureMs, pids })
     const { bad, badAnswers } = measured
     if (bad > 0) {

@@ -5,10 +5,10 @@ import type { StoreKind } from '../../test/harness/service.ts'
 import { startChildServer } from '../child-server.ts'
 import type { LoadOrder } from './load-process.ts'
 import type { Options } from './options.ts'
-import { type RunResult, SEED_MS_MAX } from './prebuilt.ts'
+import type { RunResult } from './prebuilt.ts'
 import type { Probe } from './probe.ts'
 import { startService } from './server.ts'
-import { type Endpoint, MARKERS } from './traffic.ts'
+import { type Endpoint, MARKERS, SEED_MS_MAX } from './traffic.ts'
 
 /** What all measurements of a run share. */
 export interface Rig {

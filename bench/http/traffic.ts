@@ -50,6 +50,8 @@ const CALLERS = 8
 const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
 const ISSUED_WITHIN_MS = 10_000
+/** Visitors of /verify fetch their challenges for this time at most: the store keeps the first for a minute until its solution comes. */
+export const SEED_MS_MAX = 30_000
 
 export function buildTraffic(spec: TrafficSpec): Traffic {
   const write = WRITERS[spec.endpoint](spec)

@@ -23,12 +23,11 @@ const OFFICES: readonly string[] = ['office-nat-0900', ...GRIEFER]
 const BURST = ['offices-in-burst']
 /** An office has few people, so its figures are means of this many runs. */
 const OFFICE_RUNS = 20
-/** Attackers who own much address space, and how many times the base a token is to cost them. */
-const TIMES_BASE = [
-  ['v6-slash32', 15],
-  ['v4-slash16', 15],
-  ['datacentre-24s', 14],
-] as const
+/**
+ * Attackers who own much address space, and how many times the base a token is to cost them. These are no wishes, but a little less
+ * than the prices of today reach: a change that makes such tokens cheaper shows as a miss.
+ */
+const TIMES_BASE = { 'v6-slash32': 15, 'v4-slash16': 15, 'datacentre-24s': 14 }
 
 /**
  * @param run simulates a scenario, with another seed for each `index`
@@ -61,7 +60,7 @@ export function aimRows(
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(puzzle, base, 0)),
     atLeast("attackers' CPU a proof over ours, at a site under attack", 1000, costRatio(puzzle, base, 1e9)),
     ...rows(ofAttacks(attacked, results.get(EVEN)![0]!)),
-    ...TIMES_BASE.map(([name, least]) =>
+    ...Object.entries(TIMES_BASE).map(([name, least]) =>
       atLeast(`${name}: times the base that a token takes`, least, found(name, timesBase)),
     ),
   ]
@@ -91,7 +90,7 @@ function ofPeople(quietP95: number): Aim[] {
       GRIEFER,
       figures => 100 * figures.collateral!.gone,
     ],
-    ['neighbours of a griefer: score lost', 0.05, GRIEFER, figures => -figures.collateral!.score],
+    ['neighbours of a griefer: score lost', 0.05, GRIEFER, figures => -figures.collateral!.score], // a loss is a negative rise
   ]
 }
 
@@ -130,12 +129,12 @@ function atLeast(aim: string, least: number, found: number): string[] {
   return [aim, `>= ${least}`, found.toFixed(found < 100 ? 1 : 0), found >= least ? 'met' : 'MISSED']
 }
 
-/** A returning attacker's processor time for a proof over ours, while the site has `siteRate` returning proofs a minute. */
+/** A returning attacker's processor time for a proof over ours. @param siteRate proofs a minute of all returning addresses */
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
-  const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } }
+  const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } } // so all above the free rate is an attack
   const { challenge, verify } = PRICES.ourMicroseconds
   const { challengeAddressSite: limitPerMinute } = CONTRACT_LIMITS
-  const returning = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs }
+  const returning = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs } // so it returns
   const price = priceOf(returning, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
@@ -165,11 +164,11 @@ function timesBase(_: Figures, { scenario: { base }, measure }: Result): number 
   return sumOf(counts.map(({ hashes }) => hashes)) / accepted / 2 ** base!
 }
 
-/** Tokens of the attackers a minute; without the first minute, in which prices still rise. */
+/** Tokens that attackers got, a minute; without the first minute, in which prices still rise. */
 function tokensOf({ scenario: { attacks }, measure }: Result): number {
   const { from, to } = attacks![0]!
   const bins = measure.bins.slice((from + 1) * BINS_PER_MINUTE, to * BINS_PER_MINUTE)
-  return sumOf(bins.map(({ accepted }) => accepted)) / (to - from - 1)
+  return sumOf(bins.map(({ attackTokens }) => attackTokens)) / (to - from - 1)
 }
 
 /** Over the proofs a minute up to which the load of the site is no attack. */

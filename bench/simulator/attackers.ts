@@ -82,7 +82,7 @@ export class Attacker {
     const answer = service.verify(this.#addresses.get(bot), { challenge, isRight })
     if (answer.status === 'passed') {
       count.accepted++
-      measure.bin(timeline.nowMs).accepted++
+      measure.bin(timeline.nowMs).attackTokens++
     } else if (answer.status === 'limited') {
       count.refused++
     }

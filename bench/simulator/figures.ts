@@ -12,8 +12,8 @@ export const BINS_PER_MINUTE = 60_000 / BIN_MS
 
 type Bin = ReturnType<typeof emptyBin>
 
-/** Bits of people's challenges as a sum, and the highest of them; tokens of attackers. */
-const emptyBin = () => ({ peopleBits: 0, peopleChallenges: 0, bitsMax: 0, accepted: 0 })
+/** Bits of people's challenges as a sum, and the highest of them; tokens that attackers got. */
+const emptyBin = () => ({ peopleBits: 0, peopleChallenges: 0, bitsMax: 0, attackTokens: 0 })
 
 interface Visit {
   readonly people: string
@@ -195,7 +195,7 @@ function recovery({ attacks = [], minutes }: Scenario, measure: Measure, toleran
   const [fromMs, toMs] = spanOf(attacks)
   const first = Math.floor(fromMs / BIN_MS)
   // Hard challenges keep an attacker's processors busy for minutes more.
-  const lastToken = measure.bins.findLastIndex(({ accepted }) => accepted > 0)
+  const lastToken = measure.bins.findLastIndex(({ attackTokens }) => attackTokens > 0)
   const end = Math.max(Math.ceil(toMs / BIN_MS), lastToken + 1)
   const last = minutes * BINS_PER_MINUTE
   const quietBits = meanBitsIn(measure, 0, first)

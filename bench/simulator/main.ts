@@ -2,16 +2,8 @@
 
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
-import {
-  integer,
-  number,
-  ToolError,
-  tell,
-  text,
-  toggle,
-  tool,
-  type Values,
-} from '../../test/harness/command-line.ts'
+import type { Values } from '../../test/harness/command-line.ts'
+import { integer, number, ToolError, tell, text, toggle, tool } from '../../test/harness/command-line.ts'
 import { DEVICE_CLASSES } from '../../test/harness/devices.ts'
 import { choice } from '../report/options.ts'
 import { table } from '../report/report.ts'

@@ -1,4 +1,4 @@
-/** People in the simulator: they send requests as the widget does, wait as Retry-After says, and leave after a time. */
+/** People in the simulator: they send requests as the widget does, wait as Retry-After says, and give up after a time. */
 
 import type { Address } from '../../src/addresses/address.ts'
 import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
@@ -13,7 +13,7 @@ const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
 const WAIT_MS_MAX = 900_000
-/** People leave after so long without a token. */
+/** People give up after so long without a token. */
 const PATIENCE_MS = 30_000
 /** One round trip for the challenge, one for the verification. */
 const ROUND_TRIPS_MS = 2 * 80
@@ -39,9 +39,10 @@ export class Visitor {
   readonly #beganMs: number
   #rounds = 0
   #bits: number | undefined
-  readonly #leavesAtMs: number
+  /** Until then, tokens are renewed. */
+  readonly #closesPageAtMs: number
   #wasLimited = false
-  #hasLeft = false
+  #hasGivenUp = false
   /** With a token, only renewals follow, in the background: nobody waits for them. */
   #hasToken = false
 
@@ -56,14 +57,18 @@ export class Visitor {
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs[puzzle] * 1000, this.#device.sigma) * speed
     this.#beganMs = timeline.nowMs
     const { staysMinutes } = people
-    this.#leavesAtMs =
-      staysMinutes === undefined ? 0 : timeline.nowMs + draw.exponential(staysMinutes * 60_000)
-    timeline.after(PATIENCE_MS, () => this.#leave())
+    const staysMs = staysMinutes === undefined ? 0 : draw.exponential(staysMinutes * 60_000)
+    this.#closesPageAtMs = timeline.nowMs + staysMs
+  }
+
+  /** Arranges all requests of the visit, from the first challenge on. */
+  begin(): void {
+    this.#world.timeline.after(PATIENCE_MS, () => this.#giveUp())
     this.#ask(1)
   }
 
   #ask(tries: number): void {
-    if (this.#hasLeft) return
+    if (this.#hasGivenUp) return
     const { service, measure, timeline, draw } = this.#world
     const answer = service.challenge(this.#address)
     measure.served('challenge')
@@ -79,7 +84,7 @@ export class Visitor {
   }
 
   #send(solution: Solution, tries: number): void {
-    if (this.#hasLeft) return
+    if (this.#hasGivenUp) return
     const { service, measure, timeline } = this.#world
     const answer = service.verify(this.#address, solution)
     measure.served('verify')
@@ -89,27 +94,27 @@ export class Visitor {
       if (!this.#hasToken) this.#end(timeline.nowMs - this.#beganMs, answer.score)
       this.#hasToken = true
       const renewsAtMs = timeline.nowMs + RENEW_AT * TOKEN_MS
-      if (renewsAtMs < this.#leavesAtMs)
+      if (renewsAtMs < this.#closesPageAtMs)
         timeline.at(renewsAtMs, () => {
           this.#rounds = 0
           this.#ask(1)
         })
     } else if (answer.status === 'expired' && ++this.#rounds < ROUNDS_MAX) this.#ask(1)
-    else this.#leave()
+    else this.#giveUp()
   }
 
   #again(tries: number, retryAfterMs: number, step: (tries: number) => void): void {
     const { timeline, draw } = this.#world
     this.#wasLimited = true
-    if (tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) return this.#leave()
+    if (tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) return this.#giveUp()
     const seconds = Math.ceil(retryAfterMs / 1000)
     const waitMs = Math.max(seconds * 1000, BACK_OFF_MS * 2 ** (tries - 1)) + draw.share() * JITTER_MS
     timeline.after(waitMs, () => step(tries + 1))
   }
 
-  #leave(): void {
-    if (this.#hasLeft || this.#hasToken) return // who has a token only renews it no more
-    this.#hasLeft = true
+  #giveUp(): void {
+    if (this.#hasGivenUp || this.#hasToken) return // with a token, only renewals end
+    this.#hasGivenUp = true
     this.#end(undefined, 0)
   }
 

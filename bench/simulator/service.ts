@@ -8,16 +8,8 @@ import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domai
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import {
-  addProof,
-  fadeAll,
-  keptMs,
-  type Meter,
-  type Meters,
-  metersFrom,
-  newMeter,
-  renewFirstProof,
-} from '../../src/domain/meters.ts'
+import type { Meter, Meters } from '../../src/domain/meters.ts'
+import { addProof, fadeAll, keptMs, metersFrom, newMeter, renewFirstProof } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'

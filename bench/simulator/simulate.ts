@@ -9,6 +9,8 @@ import { Service } from './service.ts'
 import { Addresses, Draw, Timeline } from './world.ts'
 
 const MINUTE_MS = 60_000
+/** The first starts of address plans (see Addresses): a scenario has fewer than a hundred groups of people, so all starts differ. */
+const [PEOPLE_START, ATTACKS_START] = [1, 101]
 
 interface Options {
   readonly seed: number
@@ -31,16 +33,19 @@ export function simulate(scenario: Scenario, { seed, speed, puzzle = 'sha256' }:
   const service = new Service(timeline, { ...scenario, puzzle })
   const measure = new Measure(puzzle)
   const world: World = { timeline, service, draw, measure, speed }
-  const addressesOf = new Map<string | undefined, Addresses>()
+  const addressesOf = new Map<string, Addresses>()
   people.forEach((group, index) => {
-    const addresses = new Addresses(group.addresses, index + 1)
+    const addresses = new Addresses(group.addresses, PEOPLE_START + index)
     addressesOf.set(group.name, addresses)
     arrivals(world, group.rate, 0, minutes, () => {
-      new Visitor(world, group, addresses.get(draw.below(addresses.count)))
+      new Visitor(world, group, addresses.get(draw.below(addresses.count))).begin()
     })
   })
   attacks.forEach((attack, index) => {
-    const addresses = addressesOf.get(attack.shares) ?? new Addresses(attack.addresses, 101 + index) // no people start there
+    const { shares } = attack
+    const addresses =
+      shares === undefined ? new Addresses(attack.addresses, ATTACKS_START + index) : addressesOf.get(shares)
+    if (addresses === undefined) throw new Error(`${scenario.name}: ${attack.name} shares with no ${shares}`)
     const attacker = new Attacker(world, attack, addresses)
     arrivals(world, attack.rate, attack.from, attack.to, () => attacker.ask())
   })

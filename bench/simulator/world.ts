@@ -129,7 +129,7 @@ export class Addresses {
   readonly #plan: Required<AddressPlan>
   readonly #start: number
 
-  /** @param start another for each plan of a scenario */
+  /** @param start a number that no other plan of the scenario has: its networks lie elsewhere */
   constructor(plan: AddressPlan, start: number) {
     this.#plan = { version: 4, perNetwork: 1, networksPerBlock: 1, ...plan }
     this.#start = start

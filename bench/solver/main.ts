@@ -14,15 +14,8 @@ import { choice, filter } from '../report/options.ts'
 import { machine, OUTPUT, publish } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
-import {
-  call,
-  checkAll,
-  type Evaluating,
-  measureGpu,
-  measureRates,
-  measureSolves,
-  type Sizes,
-} from './runs.ts'
+import type { Evaluating, Sizes } from './runs.ts'
+import { call, checkAll, measureGpu, measureRates, measureSolves } from './runs.ts'
 import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
 
 const FULL: Sizes = {

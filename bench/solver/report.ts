@@ -3,18 +3,8 @@
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import { wantedVersions } from '../packages.ts'
-import {
-  type Aim,
-  aimsText,
-  type Cell,
-  left,
-  machine,
-  reportText,
-  right,
-  spreadsOf,
-  table,
-  text,
-} from '../report/report.ts'
+import type { Aim, Cell } from '../report/report.ts'
+import { aimsText, left, machine, reportText, right, spreadsOf, table, text } from '../report/report.ts'
 import { CONTENDERS, type ContenderName, type GpuRun } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'
 

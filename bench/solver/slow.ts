@@ -61,6 +61,7 @@ class CpuGroup {
       mkdirSync(this.#folder)
       this.limit(ALL_CORES)
     } catch (error) {
+      this.tryRemove()
       const needs = '--slow needs root, and cgroups with the controller cpu'
       throw new ToolError(`${needs}: ${(error as Error).message}`)
     }
@@ -79,8 +80,8 @@ class CpuGroup {
     for (const child of childPids(pid)) this.add(child)
   }
 
-  /** Removes it, unless a process is left. */
-  isRemoved(): boolean {
+  /** Removes it, unless a process is left. @returns whether it is removed */
+  tryRemove(): boolean {
     try {
       rmdirSync(this.#folder)
       return true
@@ -94,8 +95,16 @@ class CpuGroup {
   }
 }
 
-export async function measureSlow({ shares, puzzles, runs }: typeof SLOW): Promise<SlowRow[]> {
+export async function measureSlow(what: typeof SLOW): Promise<SlowRow[]> {
   const group = new CpuGroup()
+  try {
+    return await measureIn(group, what)
+  } finally {
+    await eventually(10_000, 'the browser has ended', () => group.tryRemove())
+  }
+}
+
+async function measureIn(group: CpuGroup, { shares, puzzles, runs }: typeof SLOW): Promise<SlowRow[]> {
   const { service, gateway, pages } = await startSurroundings(UNLIMITED)
   const before = childPids(process.pid)
   const browser = await launchBrowser()
@@ -120,7 +129,6 @@ export async function measureSlow({ shares, puzzles, runs }: typeof SLOW): Promi
   } finally {
     group.limit(ALL_CORES)
     await browser.close()
-    await eventually(10_000, 'the browser has ended', () => group.isRemoved())
     for (const server of [pages, gateway, service]) await server.stop()
   }
 }

@@ -2,18 +2,8 @@
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
-import {
-  type Aim,
-  aimsText,
-  type Cell,
-  figure,
-  left,
-  machine,
-  notesText,
-  reportText,
-  right,
-  table,
-} from '../report/report.ts'
+import type { Aim, Cell } from '../report/report.ts'
+import { aimsText, figure, left, machine, notesText, reportText, right, table } from '../report/report.ts'
 import { FIGURES, type FigureName, type Part, type Row, type Run } from './figures.ts'
 import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
 

@@ -68,5 +68,5 @@ async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<Open
   const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, tell })
   const { sites } = server
   // A command has no state to save, except where `forget` changed the saved one.
-  return Object.assign(sites, { close: () => server.close(sites.hasForgotten) })
+  return Object.assign(sites, { close: () => server.close({ saves: sites.hasForgotten }) })
 }

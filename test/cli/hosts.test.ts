@@ -14,7 +14,7 @@ import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
 const first = await startObserved('redis')
-const second = await TestService.start('embedded', { REDIS_URL: first.service.redis!.url })
+const second = await TestService.start('shared', { REDIS_URL: first.service.redis!.url })
 
 test('hosts that agree are listed; one that differs is told by hosts, check, the metric and the log', async () => {
   const powgate = new Powgate(second.env)

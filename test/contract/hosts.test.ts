@@ -32,7 +32,7 @@ const PATIENT_MS = 20_000
 
 onHosts([
   {
-    kind: 'embedded',
+    kind: 'shared',
     sections: ofStore,
     topology: [
       'Redis behind Sentinels',
@@ -40,7 +40,7 @@ onHosts([
     ],
   },
   {
-    kind: 'embedded',
+    kind: 'shared',
     sections: ofStore,
     topology: [
       'Valkey as a Cluster',

@@ -22,8 +22,8 @@ import {
   ALWAYS_EASY,
   EASY,
   lifetimesOf,
+  type StartKind,
   STORE_KINDS,
-  type StoreKind,
   TEST_SECRET,
   TestService,
   type TestSite,
@@ -54,7 +54,7 @@ interface Topology {
 
 interface HostOptions extends SuiteOptions {
   /** With a topology `embedded`, so that the service starts no Redis of its own. */
-  readonly kind: StoreKind
+  readonly kind: StartKind
   readonly sections: Sections
   /** The proxy in front of the service, which passes on the client's address. */
   readonly front?: ProxyKind

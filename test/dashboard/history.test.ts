@@ -7,6 +7,7 @@ import { OTHER_SITES, sum } from '../../src/dashboard/data.ts'
 import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import type { Values } from '../../src/metrics/table.ts'
+import { numbers } from '../harness/values.ts'
 import { siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000
@@ -132,25 +133,23 @@ describe('sites', () => {
 describe('the whole service', () => {
   test('requests by what was answered, also where no site is known', () => {
     const history = startHistory()
-    const answers = {
-      ...{ 'challenge 200 ok': 10, 'challenge 204 ok': 99, 'challenge 403 site-unknown': 4 },
-      ...{ 'challenge 429 rate-limited': 3, 'verify 429 rate-limited': 1 },
-      ...{ 'verify 200 ok': 6, 'verify 200 failed': 2 },
-      ...{ 'verify-token 200 ok': 5, 'verify-token 400 token-used': 2 },
-      ...{ 'siteverify 200 ok': 2, 'siteverify 200 token-expired': 1 },
-      ...{ 'content 200 ok': 1000, 'other 404 not-found': 7 },
-    }
+    const answers = numbers(
+      'challenge 200 ok: 10, challenge 204 ok: 99, challenge 403 site-unknown: 4, challenge 429 rate-limited: 3',
+      'verify 429 rate-limited: 1, verify 200 ok: 6, verify 200 failed: 2',
+      'verify-token 200 ok: 5, verify-token 400 token-used: 2, siteverify 200 ok: 2, siteverify 200 token-expired: 1',
+      'content 200 ok: 1000, other 404 not-found: 7',
+    )
     const requests = Object.entries(answers).map(([labels, count]) => [`requests ${labels}`, count])
     history.add(
       timeOf(1),
       counted({
         ...Object.fromEntries(requests),
-        ...{ 'limited challenge address': 3, 'limited verify address-site': 1 },
-        ...{ 'faults verify': 1, 'faults other': 1, 'aborted verify': 2 },
-        ...{ 'scores 0.09': 2, 'scores 0.79': 6 },
-        ...{ 'difficulty sha256 18': 6, 'difficulty sha256 20': 3, 'difficulty sha256 sum': 168 },
-        ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
-        ...{ 'restarts crash': 1, 'restarts hang': 1, 'restarts roll': 2 },
+        ...numbers(
+          'limited challenge address: 3, limited verify address-site: 1, scores 0.09: 2, scores 0.79: 6',
+          'difficulty sha256 18: 6, difficulty sha256 20: 3, difficulty sha256 sum: 168',
+          'faults verify: 1, faults other: 1, aborted verify: 2, reasons webdriver: 2, reasons swiftShader: 6',
+          'restarts crash: 1, restarts hang: 1, restarts roll: 2',
+        ),
       }),
     )
     const { traffic, limits, workers, lastMinute } = history.view('30m', null)

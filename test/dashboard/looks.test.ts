@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import { axeViolations, openBrowser, openPage } from '../harness/browser.ts'
+import { numbers } from '../harness/values.ts'
 import { sampleDay, siteKeyOf } from './sample-day.ts'
 import { serveHistory, WELL } from './stage.ts'
 
@@ -41,11 +42,11 @@ const day = await serveHistory(sampleDay(Date.now()))
 
 function singleStep(): History {
   const history = new History(Date.now() - ADD_MS, () => undefined)
-  const values = {
-    ...{ storeUp: 1, 'reasons webdriver': 1, 'requestSeconds verify 0.0003': 4 },
-    ...{ 'requests challenge 200 ok': 5, 'requests verify 200 ok': 3, 'requests verify 200 failed': 1 },
-    ...{ 'difficulty sha256 18': 5, 'difficulty sha256 sum': 90, 'scores Infinity': 3, 'scores 0.39': 1 },
-  }
+  const values = numbers(
+    'storeUp: 1, reasons webdriver: 1, requestSeconds verify 0.0003: 4, scores Infinity: 3, scores 0.39: 1',
+    'requests challenge 200 ok: 5, requests verify 200 ok: 3, requests verify 200 failed: 1',
+    'difficulty sha256 18: 5, difficulty sha256 sum: 90',
+  )
   history.add(Date.now(), { values, sites: {} })
   return history
 }

@@ -30,8 +30,7 @@ const env = {
   ...DEADLINE_AS_SHIPPED,
   POWGATE_FAIL_OPEN_AFTER_SECONDS: '60', // on a busy machine a failover may take longer than the usual ten
 }
-/** `embedded` starts no Redis of their own: both use that of the Sentinels. */
-const hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
+const hosts = [await TestService.start('shared', env), await TestService.start('shared', env)]
 const site = await hosts[0]!.createSite({ difficulty: EASY })
 for (const host of hosts) await visit(host, host, 0) // so that each host knows the site
 

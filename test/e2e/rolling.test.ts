@@ -203,7 +203,7 @@ test('a secret is replaced step by step on two hosts with a Cluster: nothing und
     ...UNLIMITED_REDEMPTIONS,
     POWGATE_STORE_DEADLINE_MS: '10000', // a pause of a busy machine is no outage
   }
-  const hosts = await Promise.all([1, 2].map(() => TestService.start('embedded', env))) // without a Redis of their own
+  const hosts = await Promise.all([1, 2].map(() => TestService.start('shared', env)))
   context.after(async () => {
     for (const host of hosts) await host.stop()
     await cluster.stop()

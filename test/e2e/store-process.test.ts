@@ -87,7 +87,7 @@ test('an orderly restart keeps what is under way', async () => {
 })
 
 test('a second service in the same directory says who has it, and the first goes on', async () => {
-  const other = TestService.prepare('embedded', { POWGATE_DATA_DIR: service.dataDir }, await freePort())
+  const other = TestService.prepare({ POWGATE_DATA_DIR: service.dataDir }, await freePort())
   await assert.rejects(
     other.boot(),
     new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
@@ -102,22 +102,22 @@ test('SIGTERM while a start waits for the directory: exit 0 at once, and no sock
   const dataDir = temporaryDir('start')
   const held = await serveStore(dataDir)
   const env = { POWGATE_DATA_DIR: dataDir }
-  const waiting = TestService.prepare('embedded', env, await freePort())
+  const waiting = TestService.prepare(env, await freePort())
   const waited = assert.rejects(waiting.boot(), /the service ended with 0/)
   await eventually(PATIENCE_MS, 'it waits', () => /: waiting/.test(waiting.output))
   const from = performance.now()
   process.kill(waiting.pid, 'SIGTERM')
   await waited
   assert.ok(performance.now() - from < END_MS)
-  await held.close(true)
+  await held.close({ saves: true })
   assert.deepEqual(readdirSync(dataDir).sort(), ['sites.jsonl', 'state'])
 })
 
 test('SIGTERM while a start loads its state: exit 0 at once, and the state, which goes once a service serves, is still there', async () => {
   const dataDir = temporaryDir('start')
-  await (await serveStore(dataDir)).close(true)
+  await (await serveStore(dataDir)).close({ saves: true })
   for (const afterMs of [0, 20, 40, 80, 160]) {
-    const starting = TestService.prepare('embedded', { POWGATE_DATA_DIR: dataDir }, await freePort())
+    const starting = TestService.prepare({ POWGATE_DATA_DIR: dataDir }, await freePort())
     const ended = starting.boot().catch((error: Error) => error.message)
     await eventually(PATIENCE_MS, 'it has forked', () => childPids(starting.pid).length > 0)
     await sleep(afterMs)

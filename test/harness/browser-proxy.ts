@@ -1,6 +1,7 @@
 /** A proxy between browsers and a real service, which disturbs requests as networks and gateways do. */
 
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { LoopbackServer } from './browser-pages.ts'
 
@@ -129,7 +130,7 @@ export class FaultyProxy extends LoopbackServer {
         }
         const { connection: _, 'keep-alive': __, ...headers } = incoming.headers
         response.writeHead(incoming.statusCode!, headers)
-        incoming.pipe(response)
+        pipeline(incoming, response, () => {}) // if the service ends in between, so does the answer
       },
     )
     onward.on('error', () => answer(response, { status: 502, isWithoutCors: true }))

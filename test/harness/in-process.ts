@@ -9,9 +9,10 @@ import { serveStore } from './embedded.ts'
 export async function serveInProcess(env: Readonly<Record<string, string>>): Promise<() => Promise<void>> {
   const config = loadConfig({ POWGATE_DEMO: 'off', ...env })
   const store = await serveStore(config.dataDir)
-  const server = await startServer(config, createLogger('silent'), 0)
+  const workerIndex = 0
+  const server = await startServer(config, createLogger('silent'), workerIndex)
   return async () => {
     await server.drain()
-    await store.close(false)
+    await store.close({ saves: false })
   }
 }

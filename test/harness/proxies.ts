@@ -244,9 +244,11 @@ export function sample(language: string, text: string): string {
   return found[0]![2]!
 }
 
-/** The sample with names of this machine; none of the documentation's is left. */
+/** The sample with names of this machine, each put in once, for the longest name that fits; none of the documentation's is left. */
 export function adapted(text: string, names: Readonly<Record<string, string>>): string {
-  const result = Object.entries(names).reduce((all, [name, own]) => all.replaceAll(name, own), text)
+  const longestFirst = Object.keys(names).sort((a, b) => b.length - a.length)
+  const patterns = longestFirst.map(name => name.replaceAll(/[.*+?()[\]{}|\\^$]/g, '\\$&'))
+  const result = text.replaceAll(new RegExp(patterns.join('|'), 'g'), name => names[name]!)
   assert.doesNotMatch(result, /\b10\.0\.0\.|\b(8080|443|9090)\b|\/etc\//)
   return result
 }

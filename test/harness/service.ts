@@ -20,6 +20,8 @@ import { endProcess, hasEnded, leftovers } from './processes.ts'
 import { RedisServer } from './redis.ts'
 
 export type StoreKind = 'embedded' | 'redis'
+/** `shared`: no Redis of its own is started, because the setting REDIS_URL names one that other hosts use too. */
+export type StartKind = StoreKind | 'shared'
 /** Stryker (test/mutants.config.mjs) sees what tests reach in their own process alone. */
 const IS_IN_PROCESS = process.env.STRYKER_NAMESPACE !== undefined
 export const STORE_KINDS: readonly StoreKind[] = IS_IN_PROCESS ? ['embedded'] : ['embedded', 'redis']
@@ -65,7 +67,6 @@ const START_MS = 60_000
 const CONNECTIONS = 20
 
 export class TestService {
-  readonly kind: StoreKind
   readonly port: number
   readonly url: string
   readonly redis: RedisServer | undefined
@@ -77,13 +78,11 @@ export class TestService {
   #endInProcess: (() => Promise<void>) | undefined
 
   private constructor(
-    kind: StoreKind,
     port: number,
     redis: RedisServer | undefined,
     env: Record<string, string>,
     main: string,
   ) {
-    this.kind = kind
     this.#main = main
     this.port = port
     this.url = `http://127.0.0.1:${port}`
@@ -114,9 +113,9 @@ export class TestService {
    * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
    * @param main the entry of another build
    */
-  static async start(kind: StoreKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
+  static async start(kind: StartKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
-    const service = new TestService(kind, await freePort(), redis, env, main)
+    const service = new TestService(await freePort(), redis, env, main)
     leftovers.add(service)
     try {
       await service.boot()
@@ -128,8 +127,8 @@ export class TestService {
   }
 
   /** A service that is not started yet, on a port that may be in use: see `boot`. */
-  static prepare(kind: 'embedded', env: Record<string, string>, port: number): TestService {
-    const service = new TestService(kind, port, undefined, env, MAIN)
+  static prepare(env: Record<string, string>, port: number): TestService {
+    const service = new TestService(port, undefined, env, MAIN)
     leftovers.add(service)
     return service
   }

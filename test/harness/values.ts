@@ -1,7 +1,13 @@
-/** Input values of tests and benches: lists of words, and random numbers that are the same in every run. */
+/** Input values of tests and benches: lists of words and numbers, and random numbers that are the same in every run. */
 
 /** The words of some lines of text, for long lists of short values. */
 export const words = (...lines: readonly string[]): string[] => lines.flatMap(line => line.split(' '))
+
+/** Numbers by their names, of lines such as `verify 200 ok: 3, scores 0.39: 1`. */
+export function numbers(...lines: readonly string[]): Record<string, number> {
+  const entries = lines.flatMap(line => line.split(', ')).map(entry => entry.split(': '))
+  return Object.fromEntries(entries.map(([name, value]) => [name, Number(value)]))
+}
 
 /** Marsaglia's xorshift, 32 bits: good enough to vary inputs. @param seed not 0 */
 export function seededRandom(seed: number): () => number {

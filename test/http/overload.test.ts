@@ -2,15 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
+import { eventually } from '../harness/eventually.ts'
 
 const TARGET_MS = 100
-const newOverload = () =>
-  new Overload(
-    TARGET_MS,
-    () => {},
-    () => {},
-  )
+/** The service logs when shedding begins and ends, these tests do nothing then. */
+const ignore = () => {}
+const newOverload = (targetMs = TARGET_MS) => new Overload(targetMs, ignore, ignore)
 
 /** Each connection has one request in flight, so no more can wait. */
 const CONNECTIONS = 8000
@@ -118,9 +117,21 @@ test('a delay above the target is overload once it has lasted; solutions and tok
     overload.measured(nowMs, TARGET_MS + 5)
   }
   assert.ok(overload.isShedding)
-  assert.ok(overload.admits('new', 600))
-  assert.ok(!overload.admits('new', 600 + TARGET_MS))
-  assert.ok(overload.admits('begun', 600 + TARGET_MS))
+  assert.ok(overload.admits('new', 600), 'the first request of a tick finds its whole budget')
+  const laterMs = 600 + TARGET_MS
+  const admitted = Object.entries(ENDPOINTS).map(([name, { work }]) => [name, overload.admits(work, laterMs)])
+  const expected = { challenge: false, verify: true, 'verify-token': true, siteverify: true }
+  assert.deepEqual(Object.fromEntries(admitted), expected)
+})
+
+test('once started, the gate itself measures how late the event loop is', async t => {
+  const overload = newOverload(5)
+  t.after(() => overload.stop())
+  overload.start()
+  await eventually(60_000, 'a busy event loop is overload', () => {
+    for (const untilMs = performance.now() + 40; performance.now() < untilMs; );
+    return overload.isShedding
+  })
 })
 
 for (const load of [1.1, 3, 10]) {

@@ -7,8 +7,6 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ENDPOINTS } from '../../src/domain/endpoint.ts'
-import { Overload } from '../../src/http/overload.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -17,31 +15,42 @@ import { TestService } from '../harness/service.ts'
 
 /** One read of uWebSockets.js holds as many requests. */
 const PIPELINED = 4000
-const JSON_HEAD = 'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
 /** 64 answers in one tick of the event loop, and one more at its end. */
 const ANSWERED_MAX = 65
+/** One refusal in 64 waits for the end of the tick, which ends a connection that has sent more (`unlessOverloaded` in routes.ts). */
+const REFUSED_MAX = 64
 /** 16 KiB hold as many of the shortest answers. */
 const LAST_MAX = 128
-const bare = (what: string) => `${what} HTTP/1.1\r\n\r\n`
-const LONG_ANSWER = bare('GET /openapi.json')
+
+interface Parts {
+  readonly fields?: readonly string[]
+  /** JSON, with the header fields that tell so. */
+  readonly body?: string
+}
+
+const JSON_TYPE = 'Content-Type: application/json'
+
+/** @returns the bytes of a request, such as `GET /widget.js` */
+function request(methodAndPath: string, { fields = [], body }: Parts = {}): string {
+  const ofBody = body === undefined ? [] : [JSON_TYPE, `Content-Length: ${body.length}`]
+  const lines = [`${methodAndPath} HTTP/1.1`, 'Host: powgate', ...fields, ...ofBody]
+  return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
+}
+
+const ENDPOINT_POSTS = ['POST /verify', 'POST /verify-token', 'POST /siteverify']
+const LONG_ANSWER = 'GET /openapi.json'
 /** Their answers are more than any system's buffers hold. */
 const REQUESTS_MAX = 2000
-const POSTS = ['/verify', '/verify-token', '/siteverify'].map(path => `POST ${path} HTTP/1.1\r\n${JSON_HEAD}`)
-/** Requests that different code answers; `withHost` adds their other headers. */
-const REQUESTS = [
-  'GET /widget.js HTTP/1.1\r\nIf-None-Match: *\r\n\r\n',
-  'POST /widget.js HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
-  'POST /demo/submit HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}',
-  ...POSTS,
-  LONG_ANSWER,
-  ...['GET /widget.js', 'HEAD /widget.js', 'HEAD /demo', 'GET /challenge', 'HEAD /challenge'].map(bare),
-  ...['OPTIONS /challenge', 'OPTIONS /verify', 'GET /verify-token', 'GET /nothing', 'HEAD /nothing'].map(
-    bare,
-  ),
+const withoutBody = (methodAndPath: string) => [methodAndPath, {}] as const
+/** Requests that different code answers. */
+const REQUESTS: readonly (readonly [methodAndPath: string, parts: Parts])[] = [
+  ['GET /widget.js', { fields: ['If-None-Match: *'] }],
+  ['POST /widget.js', { body: '' }],
+  ...['POST /demo/submit', ...ENDPOINT_POSTS].map(post => [post, { body: '{}' }] as const),
+  ...[LONG_ANSWER, 'GET /widget.js', 'HEAD /widget.js', 'HEAD /demo', 'GET /challenge'].map(withoutBody),
+  ...['HEAD /challenge', 'OPTIONS /challenge', 'OPTIONS /verify'].map(withoutBody),
+  ...['GET /verify-token', 'GET /nothing', 'HEAD /nothing'].map(withoutBody),
 ]
-
-const withHost = (request: string, extra = ''): string =>
-  request.replace('\r\n', `\r\nHost: powgate\r\n${extra}`)
 
 const service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
 
@@ -66,44 +75,46 @@ async function countOf(port: number, requests: string): Promise<number> {
 }
 
 test('64 pipelined requests are answered, then the connection is closed, on every route and method', async () => {
-  for (const request of REQUESTS) {
-    const answers = await countOf(service.port, withHost(request).repeat(PIPELINED))
-    assert.ok(answers <= ANSWERED_MAX, `${answers} answers to ${request}`)
+  for (const [what, parts] of REQUESTS) {
+    const answers = await countOf(service.port, request(what, parts).repeat(PIPELINED))
+    assert.ok(answers <= ANSWERED_MAX, `${answers} answers to ${what}`)
     // Each answer says that it is the last. The first 16 KiB go out together, and then the connection is closed.
-    const last = await countOf(service.port, withHost(request, 'Connection: close\r\n').repeat(PIPELINED))
-    assert.ok(last <= LAST_MAX, `${last} answers to ${request} with Connection: close`)
+    const fields = [...(parts.fields ?? []), 'Connection: close']
+    const last = await countOf(service.port, request(what, { ...parts, fields }).repeat(PIPELINED))
+    assert.ok(last <= LAST_MAX, `${last} answers to ${what} with Connection: close`)
   }
 })
 
 test('a client that pipelines and reads no answer is disconnected, and all others are served', async () => {
-  const sockets = REQUESTS.map(request => {
+  const sockets = REQUESTS.map(([what, parts]) => {
     const socket = connect(service.port, '127.0.0.1').on('error', () => {})
-    socket.pause().write(withHost(request).repeat(PIPELINED))
-    return { request, socket }
+    socket.pause().write(request(what, parts).repeat(PIPELINED))
+    return { what, socket }
   })
   const isServed = await fetch(`${service.url}/nothing`)
   assert.equal(isServed.status, 404)
-  for (const { request, socket } of sockets) {
-    // A client that reads nothing learns by its writes that it was closed.
-    const isGone = () => socket.destroyed || !socket.write(' ') || socket.destroyed
-    await eventually(60_000, `the connection of ${request} is closed`, isGone)
-    socket.destroy()
+  for (const { what, socket } of sockets) {
+    await eventually(60_000, `the connection of ${what} is closed`, () => {
+      socket.write(' ') // a client that reads nothing learns by its writes that it was closed
+      return socket.destroyed
+    })
   }
 })
 
 test('while requests are refused for overload, too, a connection that pipelines is closed after 64', async t => {
   const server = await refusingServer(t)
-  for (const request of [bare('GET /challenge'), ...POSTS]) {
-    const answers = await countOf(server.port, withHost(request).repeat(PIPELINED))
-    assert.ok(answers <= 64, `${answers} answers to ${request}`)
+  for (const what of ['GET /challenge', ...ENDPOINT_POSTS]) {
+    const parts = what.startsWith('POST') ? { body: '{}' } : {}
+    const answers = await countOf(server.port, request(what, parts).repeat(PIPELINED))
+    assert.ok(answers <= REFUSED_MAX, `${answers} answers to ${what}`)
   }
 })
 
+const CHUNKED = ['X-Site-Key: site_0000000000000000000000', JSON_TYPE, 'Transfer-Encoding: chunked']
+
 test('a body in tens of thousands of chunks is cut off', async () => {
-  const head =
-    'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: site_0000000000000000000000\r\nContent-Type: application/json\r\n'
   const chunks = '1\r\n \r\n'.repeat(80_000)
-  const answers = await countOf(service.port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunks}`)
+  const answers = await countOf(service.port, request('POST /verify', { fields: CHUNKED }) + chunks)
   assert.equal(answers, 0)
 })
 
@@ -113,7 +124,7 @@ async function askedThenRead(requests: number): Promise<string | undefined> {
   let text = ''
   socket.setEncoding('latin1').pause()
   for (let sent = 0; sent < requests && !socket.destroyed; sent++) {
-    socket.write(withHost(LONG_ANSWER))
+    socket.write(request(LONG_ANSWER))
     await sleep(2) // so that the server sees them one by one: several that come at once are another matter
   }
   socket.on('data', chunk => (text += chunk)).resume()
@@ -133,20 +144,13 @@ test('a client that reads its answers late gets them whole; one that sends furth
 })
 
 /** Stands in the body of another request, so nobody asks for it. */
-const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
-
-const BODY = `{"token":"${'x'.repeat(300)}"}`
-
-const post = (path: string) =>
-  `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+const HIDDEN = request('GET /challenge')
 
 test('refused requests of one connection are answered in order, and no body is taken for a request, however it is cut', async t => {
   const server = await refusingServer(t)
   const connection = await RawConnection.open(server.port)
-  const requests = [
-    withHost(bare('GET /challenge')),
-    ...['/verify', '/verify-token', '/siteverify'].map(post),
-  ].join('')
+  const body = `{"token":"${'x'.repeat(300)}"}`
+  const requests = [HIDDEN, ...ENDPOINT_POSTS.map(post => request(post, { body }))].join('')
   await connection.send(requests, ...requests.match(/[\s\S]{1,100}/g)!) // whole, and again in pieces
   for (let index = 0; index < 8; index++) {
     const { status, headers, json } = (await connection.answer())!
@@ -158,7 +162,7 @@ test('refused requests of one connection are answered in order, and no body is t
     else assert.equal(json.code, 'overloaded')
     assert.equal(json.success, isForBrowsers ? undefined : false)
   }
-  const last = await connection.request(withHost(bare('GET /challenge'), 'Connection: close\r\n'))
+  const last = await connection.request(request('GET /challenge', { fields: ['Connection: close'] }))
   assert.deepEqual([last?.status, last?.headers.connection], [503, 'close'])
   connection.close()
   assert.equal(server.refused(), 9)
@@ -181,9 +185,8 @@ test('the gate counts requests that are answered even under overload, so that a 
 
 test('a refused request in chunks is one request, whatever its chunks contain', async t => {
   const server = await refusingServer(t)
-  const head = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\n'
   const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
-  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n`
+  const chunked = `${request('POST /verify', { fields: CHUNKED })}${chunk}${chunk}0\r\n\r\n`
   const { answers, isClosed } = await answersTo(server.port, chunked)
   assert.equal(answers.length, 1, answers.join('\n'))
   assert.match(answers[0]!, /^503 [\s\S]*\r\nRetry-After: 1\r\n[\s\S]*"code":"overloaded"/)
@@ -193,8 +196,8 @@ test('a refused request in chunks is one request, whatever its chunks contain', 
 test('a trusted proxy sends a refused request with two Content-Length headers: nothing after it is answered', async t => {
   const server = await refusingServer(t, ['127.0.0.1'])
   const twoLengths = (first: number) => {
-    const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
-    return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
+    const fields = [first, HIDDEN.length].map(length => `Content-Length: ${length}`)
+    return request('POST /verify-token', { fields }) + HIDDEN
   }
   const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN)
   // More has come than the first length says, so nothing is answered.
@@ -202,28 +205,4 @@ test('a trusted proxy sends a refused request with two Content-Length headers: n
   assert.ok(equal.isClosed && shorter.isClosed)
   assert.ok(equal.answers.length <= 1)
   assert.deepEqual(shorter.answers, [])
-})
-
-function spin(ms: number): void {
-  const untilMs = performance.now() + ms
-  while (performance.now() < untilMs);
-}
-
-test('overload: the gate refuses challenges and files, and admits solutions and tokens', async t => {
-  const gate = new Overload(
-    5,
-    () => {},
-    () => {},
-  )
-  t.after(() => gate.stop())
-  gate.start()
-  while (!gate.isShedding) {
-    spin(40)
-    await sleep(0)
-  }
-  assert.ok(gate.admits('new'), 'the first of a tick')
-  spin(20)
-  const admitted = Object.entries(ENDPOINTS).map(([name, { work }]) => [name, gate.admits(work)])
-  const expected = { challenge: false, verify: true, 'verify-token': true, siteverify: true }
-  assert.deepEqual(Object.fromEntries(admitted), expected)
 })

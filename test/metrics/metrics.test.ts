@@ -14,6 +14,7 @@ import { growth, type Observed, type PrometheusText, seriesOf, startObserved } f
 import { storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, type TestSite } from '../harness/service.ts'
+import { numbers } from '../harness/values.ts'
 
 /** `<endpoint> <status> <outcome>` -> how many were sent. */
 type Sent = Map<string, number>
@@ -125,10 +126,10 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
     const count = countOf(sent, what => what.startsWith(`${endpoint} `))
     assert.equal(timed, count, `timed answers of ${endpoint}`)
   }
-  const limits = {
-    ...{ 'challenge address-site': 4, 'challenge address': 3, 'verify address-site': 3, 'verify address': 2 },
-    ...{ 'verify-token address': 2, 'verify-token api-key': 3 },
-  }
+  const limits = numbers(
+    'challenge address-site: 4, challenge address: 3, verify address-site: 3, verify address: 2',
+    'verify-token address: 2, verify-token api-key: 3',
+  )
   const limited = Object.entries(limits).map(([what, count]) => {
     const [endpoint = '', policy = ''] = what.split(' ')
     return [seriesOf('powgate_rate_limited_total', { endpoint, policy }), count] as const

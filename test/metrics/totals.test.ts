@@ -8,6 +8,7 @@ import type { Snapshot } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { seeded } from '../harness/arbitraries.ts'
+import { numbers } from '../harness/values.ts'
 
 const snapshot = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
 
@@ -50,11 +51,10 @@ test('the store is up if every worker reaches it; other gauges are added up, or 
     snapshot({ storeUp, inFlight: 2, connections: 7, 'lag p99': lag, 'lag mean': -lag, heapBytes: 3 })
   totals.take(worker('1'), withGauges(1, 0.25), 0)
   totals.take(worker('2'), withGauges(1, 0.75), 1)
-  assertHas(totals, {
-    ...{ storeUp: 1, inFlight: 4, workers: 2, 'connections 0': 7, 'connections 1': 7 },
-    ...{ 'lag 0 p99': 0.25, 'lag 1 p99': 0.75, 'lag 1 mean': -0.75 },
-    ...{ 'heapBytes worker-0': 3, 'heapBytes worker-1': 3 },
-  })
+  const summed = 'storeUp: 1, inFlight: 4, workers: 2, connections 0: 7, connections 1: 7'
+  const ofEach =
+    'lag 0 p99: 0.25, lag 1 p99: 0.75, lag 1 mean: -0.75, heapBytes worker-0: 3, heapBytes worker-1: 3'
+  assertHas(totals, numbers(summed, ofEach))
   totals.take(worker('2'), withGauges(0, 0), 1)
   assert.equal(totals.values().storeUp, 0)
   totals.take(worker('2'), snapshot({}), 1) // does not say
@@ -69,10 +69,10 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
     { values: { [ANSWERED]: 1, 'requests new-endpoint 200 ok': 4, aNewMetric: 5 }, of: ['anything'] },
     { values: { [ANSWERED]: 'many', storeOutages: -3, 'scores sum': null, limited: { a: 1 } } },
     {
-      values: {
-        ...{ 'requestSeconds new 0.01': 3, 'requestSeconds new 0.011': 2, 'requestSeconds new 30': 1 },
-        ...{ 'requestSeconds new sum': 60, 'requestSeconds new what': 1 },
-      },
+      values: numbers(
+        'requestSeconds new 0.01: 3, requestSeconds new 0.011: 2, requestSeconds new 30: 1',
+        'requestSeconds new sum: 60, requestSeconds new what: 1',
+      ),
     },
     { sites: { site_a: {}, site_b: { challenges: 1, bounces: 4, refused: { 'nonce-used': 1 } } } },
     { answers: { 'challenge 200 ok': 2 }, gauges: { storeUp: 1 } },

@@ -49,16 +49,16 @@ const PATIENT: Readonly<Record<string, string>> = {
 
 const HOSTILE_MS = 6000
 const LARGE_BODY = 'x'.repeat(900_000)
-const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
+const headOf = (...lines: readonly string[]) => `${lines.join('\r\n')}\r\n\r\n`
 const posted = (line: string, times: number) =>
-  lines('POST /x HTTP/1.1', 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...Array(times).fill(line)) +
+  headOf('POST /x HTTP/1.1', 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...Array(times).fill(line)) +
   LARGE_BODY
 
 /** How many milliseconds lie between one visitor's requests, and which these are, in turn. */
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
   [500, [posted(`A: ${'a'.repeat(6000)}`, 3), posted('A: b', 120)]],
-  [500, [lines('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
+  [500, [headOf('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
   [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
 ]
 
@@ -84,12 +84,10 @@ class Stage {
     this.#port = await freePort()
     this.#adminPort = await freePort()
     this.direct = `http://${HOSTS[0]}:${this.#port}`
+    const script = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), this.#names(0))
     for (const host of HOSTS) {
-      const lines = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), this.#names(0)).replaceAll(
-        HOSTS[0],
-        host,
-      )
-      const settings = Array.from(lines.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
+      const ownScript = script.replaceAll(HOSTS[0], host)
+      const settings = Array.from(ownScript.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
       const env = {
         HOST: host,
         PORT: String(this.#port),
@@ -98,7 +96,7 @@ class Stage {
         POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
         POWGATE_DRAIN_SECONDS: '10',
       }
-      this.hosts.push(await TestService.start('embedded', { ...env, ...Object.fromEntries(settings) }))
+      this.hosts.push(await TestService.start('shared', { ...env, ...Object.fromEntries(settings) }))
     }
     this.site = await this.hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
   }
@@ -183,6 +181,7 @@ describe('samples of the documentation', () => {
       call(`https://127.0.0.1:${proxy.port}${path}`, { headers, tls: { servername: NAME, ...tls } })
     const { cert, key } = stage.certificates.clientOptions
     try {
+      // The proxy asks for a certificate, which the observer's client has not.
       const isBoundTo = await nonceObserver(stage.direct, stage.site)
       const { status, json } = await ask({ cert, key })
       assert.equal(status, 200)
@@ -207,11 +206,11 @@ async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void
   assert.ok(isBoundTo(json.nonce, visitor))
   const token = await client.token(site.siteKey, { from: visitor })
   const body = JSON.stringify({ token, secret: site.apiKey, response: token })
+  const fields = [`Host: ${NAME}`, 'Content-Type: application/json', `Content-Length: ${body.length}`]
   for (const path of REDEMPTION_PATHS) {
-    const lines = [`POST ${path} HTTP/1.1`, `Host: ${NAME}`, `Authorization: Bearer ${site.apiKey}`]
-    lines.push('Content-Type: application/json', `Content-Length: ${body.length}`, '', body)
+    const head = headOf(`POST ${path} HTTP/1.1`, `Authorization: Bearer ${site.apiKey}`, ...fields)
     const connection = await RawConnection.open(proxy.port, visitor)
-    const answer = await connection.request(lines.join('\r\n'))
+    const answer = await connection.request(head + body)
     connection.close()
     assert.doesNotMatch(answer?.body ?? '', /"success"/, path)
     if (/^\/(verify-token|(.+\/)?siteverify)(\?|$)/.test(path)) assert.equal(answer?.status, 403, path)
@@ -277,9 +276,8 @@ async function staysUp(proxy: FrontProxy, site: TestSite): Promise<void> {
       await sleep(pauseMs)
     }
   })
-  const { count, failures } = await visitorsFor(HOSTILE_MS, proxy, site)
-  ending.abort()
-  await Promise.all(lanes)
+  const visits = visitorsFor(HOSTILE_MS, proxy, site).finally(() => ending.abort())
+  const [{ count, failures }] = await Promise.all([visits, ...lanes])
   for (const connection of sent) connection.close()
   assert.deepEqual(failures, [], `${failures.length} of ${count} visitors: ${failures}\n${proxy.output}`)
 }
@@ -310,10 +308,13 @@ async function staysReadable(proxy: FrontProxy, { hosts, site, redis }: Stage): 
   } finally {
     redis!.thaw()
   }
-  for (const host of hosts) await host.end()
-  const { status, json, headers } = await ask()
-  assert.deepEqual([status, json.code], [503, 'unavailable'])
-  assert.deepEqual([headers['retry-after'], headers['access-control-allow-origin']], ['1', '*'])
-  assert.equal(headers['content-type'], 'application/json')
-  for (const host of hosts) await host.boot()
+  try {
+    for (const host of hosts) await host.end()
+    const { status, json, headers } = await ask()
+    assert.deepEqual([status, json.code], [503, 'unavailable'])
+    assert.deepEqual([headers['retry-after'], headers['access-control-allow-origin']], ['1', '*'])
+    assert.equal(headers['content-type'], 'application/json')
+  } finally {
+    for (const host of hosts) await host.boot()
+  }
 }

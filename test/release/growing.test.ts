@@ -33,7 +33,7 @@ class Host {
     this.etc = temporaryDir(name)
     const config = join(this.etc, 'powgate.conf')
     const env = { POWGATE_CONFIG_FILE: config, POWGATE_SECRETS: '', POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS }
-    this.service = TestService.prepare('embedded', env, port)
+    this.service = TestService.prepare(env, port)
     writeFileSync(config, `POWGATE_DATA_DIR=${this.service.dataDir}\n`)
     this.#names = {
       '/var/lib/powgate': this.service.dataDir,

@@ -23,7 +23,7 @@ for (const script of ['build:typebox', 'build:service', 'build:dashboard', 'buil
   execFileSync('npm', ['run', '-s', script], { cwd: dir })
 const next = await TestService.start('redis', UNLIMITED)
 const onTheSame = { ...UNLIMITED, REDIS_URL: next.redis!.url }
-const old = await TestService.start('embedded', onTheSame, join(dir, 'dist/main.js'))
+const old = await TestService.start('shared', onTheSame, join(dir, 'dist/main.js'))
 const site = await next.createSite({ difficulty: EASY })
 const clients = { old: new Client(old.url), new: new Client(next.url) }
 

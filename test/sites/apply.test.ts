@@ -1,4 +1,7 @@
-/** `powgate apply`, `site export`, `site schema` and `audit` on both stores, as a person or a pipeline runs them. */
+/**
+ * `powgate apply`, `site export`, `site schema` and `audit`, as a person or a pipeline runs them. The tests of a store form a chain:
+ * each begins with the sites and keys that those before it have left.
+ */
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -40,6 +43,8 @@ const told = (entries: readonly AuditEntry[]) =>
   entries.map(({ who, how, action, siteKey, keyId }) => `${who}, ${how}: ${action} ${keyId ?? siteKey}`)
 
 type Made = { readonly name: string; readonly apiKey?: string }
+/** An API key is `sk_ID_SECRET`; the secret may contain `_`. */
+const partsOf = (apiKey: string) => ({ id: apiKey.slice(3, 11), secret: apiKey.slice(12) })
 const isOf = (siteKey: string) => (key: { readonly siteKey: string }) => key.siteKey === siteKey
 
 describe('apply', { concurrency: true }, () => {
@@ -191,7 +196,7 @@ describe('apply', { concurrency: true }, () => {
 
       test('what somebody has written to the store stays in its line, and commands no terminal', async () => {
         const odd = { who: 'eve\n2026-01-01T00:00:00Z  site disabled by root\x1b[2K', how: '\u009b1A\u202e' }
-        const name = kind === 'redis' ? 'a\nb\x1b[1A' : 'a' // the embedded store refuses the first
+        const name = kind === 'redis' ? 'a\nb\x1b[1A' : 'a' // the embedded store checks names, because people edit its file
         const { siteKey } = (await onStore(store => createSite(store, { name }, odd))).site
         const said = (await powgate.text('audit --site', siteKey)).split('\n')
         assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
@@ -200,7 +205,8 @@ describe('apply', { concurrency: true }, () => {
         const json = await powgate.text(`audit --site ${siteKey} --json`)
         for (const text of [...said, ...shown, json]) assert.doesNotMatch(text, /[^\P{Cc}\n]|\u202e/u)
         assert.equal(JSON.parse(json)[0].how, odd.how)
-        const apiKey = { id: 'timeless', siteKey, secretSha256: 'f00d', createdAt: 1e18, revokedAt: null }
+        const createdAt = 1e18 // no Date is so late
+        const apiKey = { id: 'timeless', siteKey, secretSha256: 'f00d', createdAt, revokedAt: null }
         await onStore(store => store.commit([{ apiKey, expected: undefined }], odd))
         assert.match(await powgate.text('key list', siteKey), /^timeless +\S+ +- +- +- +valid$/m)
       })
@@ -239,7 +245,7 @@ describe('apply', { concurrency: true }, () => {
         const none = await powgate.text(`audit --site ${siteKey} --since 9998-01-01`)
         assert.equal(none, 'There are no such changes.\n')
         const everything = JSON.stringify(await audit())
-        assert.ok(!everything.includes(apiKey.slice(12)) && !/[0-9a-f]{64}/.test(everything))
+        assert.ok(!everything.includes(partsOf(apiKey).secret) && !/[0-9a-f]{64}/.test(everything))
       })
 
       test('site delete asks for the name, takes the keys along, and leaves a key that no file makes again', async () => {
@@ -261,7 +267,7 @@ describe('apply', { concurrency: true }, () => {
         )
         const actions = (await powgate.json('audit --site', siteKey)).map(({ action }: AuditEntry) => action)
         assert.deepEqual(actions, ['site-created', 'key-created', 'site-deleted', 'key-deleted'])
-        const key = await onStore(store => store.readApiKey(apiKey.slice(3, 11)))
+        const key = await onStore(store => store.readApiKey(partsOf(apiKey).id))
         assert.notEqual(key!.revokedAt, null)
         assert.equal((await onStore(store => store.readSite(siteKey)))!.active, false)
       })
@@ -331,7 +337,7 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), ...DEMO_SITE_KEYS].sort())
         const lasting = new Set(left)
         assert.ok((await onStore(store => store.listApiKeys())).every(key => lasting.has(key.siteKey)))
-        const ended = { ...key, id: apiKey.slice(3, 11), siteKey: kept[0]!.siteKey }
+        const ended = { ...key, id: partsOf(apiKey).id, siteKey: kept[0]!.siteKey }
         const { err } = await powgate.run('apply -f', fileOf({ ...content, apiKeys: [ended] }))
         assert.match(err, /^apiKeys: \w+ was deleted with its site, and is not made again\n/)
       })

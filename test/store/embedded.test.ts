@@ -85,8 +85,8 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
   const server = await serveStore(dataDir, { clocks, tell: (_, text) => told.push(text), ...options })
   const store = await openEmbedded(dataDir)
   let isOpen = true
-  const stop = async (saves = false) => {
-    if (isOpen) await Promise.all([store.close(), server.close(saves)])
+  const stop = async (how = { saves: false }) => {
+    if (isOpen) await Promise.all([store.close(), server.close(how)])
     isOpen = false
   }
   t.after(() => stop())
@@ -194,7 +194,7 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   await redemptionOn(first.store, { redeem })
   await challengeOn(first.store, { addressKey, siteLimit: 1 })
   await first.spend(freshNonce(Date.now()))
-  await first.stop(true)
+  await first.stop({ saves: true })
 
   const second = await start(t, dataDir)
   assert.equal(second.server.state.epoch, first.server.state.epoch)
@@ -396,7 +396,7 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
   assert.equal(await tokenOn(store, { redeem }), 'redeemed')
   const sites = await store.sites.listSites()
   await store.close()
-  await first.close(true)
+  await first.close({ saves: true })
   const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
   writeFileSync(join(dataDir, 'secret'), SECRET)
   writeServiceUrl(config)
@@ -420,7 +420,7 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
     } catch (error) {
       return (error as Error).message
     } finally {
-      await server?.close(false)
+      await server?.close({ saves: false })
     }
   }
   for (const [about, damage] of Object.entries(DAMAGES)) {
@@ -511,7 +511,8 @@ test('embedded: a change that is written, but whose answer is lost, is not told 
   const dataDir = temporaryDir('store')
   const [server, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   const commit = server.sites.commit.bind(server.sites)
-  server.sites.commit = (...args) => Promise.all([commit(...args), server.close(false)]).then(() => true)
+  server.sites.commit = (...args) =>
+    Promise.all([commit(...args), server.close({ saves: false })]).then(() => true)
   await assert.rejects(createSite(store.sites, { name: 'a' }), /ended .* not known whether this was done/)
   await store.close()
   assert.match(readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
@@ -538,7 +539,7 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
 test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
   const { dataDir, stop } = await start(t)
   const makeRoom = fillDisk(t)
-  await stop(true)
+  await stop({ saves: true })
   makeRoom()
   assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
 })
@@ -564,7 +565,7 @@ test('embedded: what a command of root makes belongs to the user of the director
       .join()
   const { uid } = statSync(dataDir)
   assert.equal(owners(), `sites.jsonl ${uid},store ${uid}`)
-  await stop(true)
+  await stop({ saves: true })
   assert.equal(owners(), `sites.jsonl ${uid},state ${uid}`)
 })
 
@@ -577,7 +578,7 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
   await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'c' }), /written by somebody else/)
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(told.join(), /sites\.jsonl in .* was replaced, or written by somebody else, under the running/)
-  await stop(true)
+  await stop({ saves: true })
   assert.deepEqual(readFileSync(path), backup)
 })
 
@@ -622,7 +623,7 @@ test('embedded: an owner that dies when it is asked is no reason not to start', 
   const next = serveStore(dataDir)
   await eventually(10_000, 'it has asked', () => !isFirst)
   dying.close()
-  await (await next).close(false)
+  await (await next).close({ saves: false })
 })
 
 test('embedded: who comes while the last change is written is not answered, for the state is being saved', async t => {
@@ -634,7 +635,7 @@ test('embedded: who comes while the last change is written is not answered, for 
     await new Promise<void>(done => (release = done))
     await close()
   }
-  const closing = stop(true)
+  const closing = stop({ saves: true })
   const late = connect(path, () => late.write('*1\r\n$4\r\nPING\r\n'))
   const answers: string[] = []
   late.on('data', bytes => answers.push(bytes.toString())).on('error', () => {})
@@ -649,7 +650,7 @@ test('embedded: what workers redeem while a command is the store cannot be redee
   const dataDir = temporaryDir('store')
   const first = await start(t, dataDir)
   const redeem = redeemable(first.store)
-  await first.stop(true)
+  await first.stop({ saves: true })
   const reads = t.mock.method(fs, 'readFileSync').mock
   syncBuiltinESMExports()
   const command = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
@@ -672,8 +673,8 @@ test('embedded: who opens a directory waits until another has left; one that has
   const first = await serveStore(dataDir, { who: 'the service of process 1' })
   const second = serveStore(dataDir, { onWaiting: who => waited.push(who) })
   await eventually(10_000, 'it waits', () => waited.join() === 'the service of process 1')
-  await first.close(false)
-  await (await second).close(false)
+  await first.close({ saves: false })
+  await (await second).close({ saves: false })
 
   const code = `
     import { serveStore } from '${new URL('../harness/embedded.ts', import.meta.url)}'
@@ -692,7 +693,7 @@ test('embedded: who opens a directory waits until another has left; one that has
   const results = await Promise.allSettled([1, 2].map(() => serveStore(dataDir, { waitMs: 500 })))
   const served = results.filter(({ status }) => status === 'fulfilled')
   assert.equal(served.length, 1)
-  await (served[0] as PromiseFulfilledResult<StoreServer>).value.close(false)
+  await (served[0] as PromiseFulfilledResult<StoreServer>).value.close({ saves: false })
 })
 
 test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
@@ -707,7 +708,7 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
   assert.match(told.join(), /moved or replaced/)
-  await stop(true)
+  await stop({ saves: true })
   assert.deepEqual(readdirSync(dataDir), [])
 })
 
@@ -715,7 +716,7 @@ test('embedded: the longest path that a socket may have serves, a longer one is 
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)
-  await (await serveStore(longest)).close(false)
+  await (await serveStore(longest)).close({ saves: false })
   assert.deepEqual(readdirSync(longest), [SITES_JSONL])
   const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(

@@ -92,7 +92,7 @@ export async function openEmbeddedTwice(): Promise<TestStore & { readonly server
       shared = clock
       return openEmbedded(dataDir, { clock: () => clock.now })
     },
-    () => server.close(false),
+    () => server.close({ saves: false }),
   )
   return { ...opened, server }
 }

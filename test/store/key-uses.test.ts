@@ -11,8 +11,9 @@ import { TEST_SECRET } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { mapOf } from './harness.ts'
 
-test('what is noted is written once, the latest time of each key', async () => {
+test('what is noted is written once, the latest time of each key', async t => {
   const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') }))
+  t.after(() => store.close())
   const writes: string[][] = []
   const noteUses = (uses: ReadonlyMap<string, number>) => {
     writes.push([...uses.keys()])
@@ -27,12 +28,12 @@ test('what is noted is written once, the latest time of each key', async () => {
   assert.deepEqual(await store.readUses(['key00001', 'key00002']), mapOf({ key00001: 1999, key00002: 3000 }))
   await uses.flush()
   assert.deepEqual(writes, [['key00001'], ['key00002']], 'nothing is left, so nothing is written')
-  await store.close()
 })
 
-test('what could not be written is written when the store is back; a later use meanwhile counts', async () => {
+test('what could not be written is written when the store is back; a later use meanwhile counts', async t => {
   const redis = await RedisServer.start()
   const store = await openSiteStore(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
+  t.after(() => store.close())
   const uses = new KeyUses(store)
   await redis.kill()
   uses.note('key00001', 1000)
@@ -47,8 +48,6 @@ test('what could not be written is written when the store is back; a later use m
     ),
   )
   assert.deepEqual(await store.readUses(['key00001', 'key00002']), mapOf({ key00001: 2000, key00002: 1500 }))
-  await store.close()
-  await redis.stop()
 })
 
 test('a use while an earlier one is being written is written too', async () => {

@@ -1,25 +1,27 @@
 /** What an operator is advised about a Redis, by what the server says of itself. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { adviceOn, versionOf } from '../../src/store/client/inspection.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { openRedis } from './harness.ts'
 
-const openStore = (url: string) => openRedis(url, { keyPrefix: 'pg' })
+async function openStore(t: TestContext, url: string) {
+  const store = await openRedis(url, { keyPrefix: 'pg' })
+  t.after(() => store.close())
+  return store
+}
 
 /** What the user of the README is told, who may not read the settings. */
-async function adviceFrom(args: readonly string[]): Promise<string[]> {
+async function adviceFrom(t: TestContext, args: readonly string[]): Promise<string[]> {
   const server = await RedisServer.start(args)
   await makeUser([server])
-  const store = await openStore(asUser(server))
+  const store = await openStore(t, asUser(server))
   const lines = await store.advice()
   const warning = lines.find(line => line.startsWith('Redis may evict'))
   assert.deepEqual(await store.evictionWarnings(), warning === undefined ? [] : [warning])
-  await store.close()
-  await server.stop()
   return lines
 }
 
@@ -33,33 +35,33 @@ function untilTold(server: RedisServer, ask: string, what: string): Promise<unkn
 
 const GOOD = ['--appendonly', 'yes', '--maxmemory', '100mb', '--maxmemory-policy', 'noeviction']
 
-test('a Redis that is set up well needs no advice', async () => {
-  assert.deepEqual(await adviceFrom(GOOD), [])
+test('a Redis that is set up well needs no advice', async t => {
+  assert.deepEqual(await adviceFrom(t, GOOD), [])
 })
 
-test('eviction, missing limits and missing persistence are named, with what to set', async () => {
+test('eviction, missing limits and missing persistence are named, with what to set', async t => {
   for (const [setting, value, expected] of [
     ['--maxmemory-policy', 'allkeys-lru', /^Redis may evict keys \(maxmemory-policy allkeys-lru\): set noev/],
     ['--maxmemory', '0', /^Redis has no memory limit: set maxmemory/],
     ['--appendonly', 'no', /^Redis keeps no append-only file: .*set appendonly yes$/],
   ] as const) {
-    const lines = await adviceFrom([...GOOD, setting, value])
+    const lines = await adviceFrom(t, [...GOOD, setting, value])
     assert.equal(lines.length, 1, lines.join('\n'))
     assert.match(lines[0]!, expected)
   }
 })
 
-test('replicas: named where REDIS_URL points at one, where a primary would go on alone, or one promoted could not', async () => {
+test('replicas: named where REDIS_URL points at one, where a primary would go on alone, or one promoted could not', async t => {
   const primary = await RedisServer.start(GOOD)
   const following = [...GOOD, '--replicaof', '127.0.0.1', String(primary.port)]
   const replica = await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
   await untilTold(replica, 'info replication', 'master_link_status:up')
   await makeUser([primary])
-  const store = await openStore(asUser(primary))
+  const store = await openStore(t, asUser(primary))
   assert.deepEqual(await store.advice(), [])
   await primary.ask('config', 'set', 'min-replicas-to-write', '1')
   assert.match((await store.advice()).join('\n'), /^there is one replica: promoted, it refuses all writes /)
-  const other = await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
+  await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
   await untilTold(primary, 'info replication', 'connected_slaves:2')
   assert.deepEqual(await store.advice(), [])
   await primary.ask('config', 'set', 'min-replicas-to-write', '0')
@@ -67,26 +69,22 @@ test('replicas: named where REDIS_URL points at one, where a primary would go on
   assert.match(advice, /^a primary that is cut off goes on alone .*min-replicas-to-write/)
   const lines = await adviceOn((name, ...args) => replica.ask(name, ...args), 'standalone')
   assert.match(lines.join('\n'), /^this Redis is a replica \(role slave\): REDIS_URL must name the primary$/)
-  await store.close()
-  await Promise.all([other.stop(), replica.stop(), primary.stop()])
 })
 
-test('a Cluster that lost a primary says so; one without replicas too, or of which one node evicts', async () => {
+test('a Cluster that lost a primary says so; one without replicas too, or of which one node evicts', async t => {
   const cluster = await RedisCluster.start({ nodeTimeoutMs: 1000 })
-  const store = await openStore(cluster.url)
+  const store = await openStore(t, cluster.url)
   assert.match((await store.advice()).join('\n'), /has no replica: nothing can take its place/)
   const [witness, victim] = cluster.servers
   await witness!.ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
   const named = new RegExp(`^127.0.0.1:${witness!.port}: Redis may evict `)
-  for (let start = 0; start < 5; start++) assert.match((await store.evictionWarnings()).join(), named)
-  // What a node calls primaries is not asked: on a busy machine it takes others for lost at times.
+  // Five times, to show a design that asks one node at random, or those that a node calls primaries: a busy one may call others lost.
+  for (let count = 0; count < 5; count++) assert.match((await store.evictionWarnings()).join(), named)
   await victim!.kill()
   await untilTold(witness!, 'cluster info', 'cluster_state:fail')
   const lines = await adviceOn((name, ...args) => witness!.ask(name, ...args), 'cluster')
   assert.match(lines.join('\n'), /the Cluster is not well: cluster_state fail/)
   assert.match(lines.join('\n'), /the Cluster serves \d+ of 16384 slots/)
-  await store.close()
-  await cluster.stop()
 })
 
 test('a server that lets nobody ask: that is the advice, and no error', async () => {
@@ -98,14 +96,12 @@ test('a server that lets nobody ask: that is the advice, and no error', async ()
 })
 
 for (const engine of ENGINES) {
-  test(`the version of ${engine} is known by its own name`, async () => {
+  test(`the version of ${engine} is known by its own name`, async t => {
     const server = await RedisServer.start([], { engine })
-    const store = await openStore(server.url)
+    const store = await openStore(t, server.url)
     assert.match(
       (await store.version()) ?? '',
       { redis: /^Redis \d+\.\d+\.\d+$/, valkey: /^Valkey \d+\.\d+\.\d+$/ }[engine],
     )
-    await store.close()
-    await server.stop()
   })
 }

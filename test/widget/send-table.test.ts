@@ -90,10 +90,8 @@ document.addEventListener('click', () => {
 for (const [state, { attributes = '', fault, reach }] of Object.entries(STATES))
   for (const [view, { attributes: more, fields, visit }] of Object.entries(VIEWS))
     test(`${state}, ${view}: Send shows something and says something within a second, or sends`, async () => {
-      const { page } = await open(`${attributes} ${more}`, {
-        ...{ fields, more: PREPARE, visit: { ...visit, ...WITH_CLOCK } },
-        ...(fault && { fault }),
-      })
+      const options = { fields, more: PREPARE, visit: { ...visit, ...WITH_CLOCK }, ...(fault && { fault }) }
+      const { page } = await open(`${attributes} ${more}`, options)
       await page.locator('pow-gate:defined').waitFor({ state: 'attached' })
       await reach?.(page)
       await page.evaluate(RECORD)

@@ -37,7 +37,7 @@ async function end(): Promise<void> {
   isEnding = true
   if (server === undefined) return
   await sleep(0) // so that the last answer goes out
-  await server.close(true)
+  await server.close({ saves: true })
   process.exit(0)
 }
 
@@ -70,7 +70,7 @@ try {
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
   if (isEnding) {
-    await server.close(false) // the saved state has not been removed yet
+    await server.close({ saves: false }) // the saved state has not been removed yet
     process.exit(0)
   }
   removeSavedState(dataDir)

@@ -98,8 +98,8 @@ export class StoreServer {
     return this.#clients.size === 0
   }
 
-  /** @param saves true to save the state for the next start */
-  async close(saves: boolean): Promise<void> {
+  /** @param options.saves whether to save the state for the next start */
+  async close({ saves }: { readonly saves: boolean }): Promise<void> {
     clearTimeout(this.#sweepTimer)
     clearInterval(this.#checkTimer)
     // What a client redeems from now on would not be in the saved state.

@@ -9,7 +9,7 @@ export interface ConnectionOwner {
   /** What a good answer contains. */
   readonly marker: Buffer
   /** Called once, when the connection stands and a request can be sent. */
-  send(connection: Connection): void
+  connected(connection: Connection): void
   /** Called after each answer, when a request can be sent again. */
   answered(connection: Connection, latencyMs: number, isGood: boolean): void
   /** Called when the connection has ended, but not by `close`. */
@@ -33,7 +33,7 @@ export class Connection {
     const callback = (length: number, buffer: Uint8Array) => this.#take(buffer as Buffer, length)
     const onread = { buffer: Buffer.alloc(READ_BYTES), callback }
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
-    this.#socket.once('connect', () => owner.send(this))
+    this.#socket.once('connect', () => owner.connected(this))
     let problem = 'a connection was closed'
     this.#socket.once('error', error => {
       problem = `a connection failed: ${error.message}`

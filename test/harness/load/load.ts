@@ -12,6 +12,7 @@
 
 import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../eventually.ts'
 import { type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { startTicker } from './ticker.ts'
@@ -26,7 +27,7 @@ export interface LoadTarget {
 }
 
 export interface LoadTimes {
-  /** Infinity: a new visitor whenever one leaves. */
+  /** May be CLOSED_LOOP. */
   readonly visitorsPerSecond: number
   readonly warmUpMs: number
   readonly measureMs: number
@@ -58,10 +59,15 @@ interface Failure {
   readonly what: string
 }
 
+/** In place of a rate: a visitor comes as soon as another leaves; nobody comes. */
+export const [CLOSED_LOOP, NOBODY] = [Infinity, 0]
+
 const FAILURES_SHOWN = 5
 const FAILURES_KEPT_MAX = 10_000
 const FAILURE_CHARACTERS_MAX = 600
 const CONNECTING_MAX = 200
+/** A few hundred connections stand within this time, or never. */
+const CONNECT_MS = 30_000
 const RECONNECT_MS = 5
 const LAST_ANSWERS_MS = 10_000
 /** Most visitors who begin in one tick, so that answers are read in between: sending a request takes 10 us. */
@@ -84,6 +90,7 @@ export type Request = Buffer | string
 
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
 export abstract class Load implements ConnectionOwner {
+  /** What a good answer contains; empty: anything. */
   abstract readonly marker: Buffer
   readonly failures: Failure[] = []
   sent = 0
@@ -96,7 +103,8 @@ export abstract class Load implements ConnectionOwner {
   readonly #lines = new Set<Line>()
   /** First in, first out: a connection unused for ten seconds is closed. */
   readonly #idle: Line[] = []
-  #perSecond = 0
+  /** May be CLOSED_LOOP. */
+  #perSecond = NOBODY
   #rateFromMs = 0
   /** Visitors begun since the rate was set. */
   #begun = 0
@@ -113,29 +121,38 @@ export abstract class Load implements ConnectionOwner {
   /** @returns the first request of the next visitor; undefined if there are no more */
   protected abstract begin(line: Line): Request | undefined
 
-  /** @returns the next request of the connection's visitor; undefined if they leave */
+  /** Must call `fail` if the answer is a bad one. @returns the next request of the connection's visitor; undefined if they leave */
   protected abstract next(line: Line, latencyMs: number, isGood: boolean): Request | undefined
 
-  /** Opens a few hundred connections at a time: a listener's backlog holds 512, and others would wait for a second. */
   async connect(): Promise<void> {
-    const { connections } = this.target
-    while (this.#lines.size < connections) {
-      const end = Math.min(connections, this.#lines.size + CONNECTING_MAX)
-      while (this.#lines.size < end) this.#open()
-      while (this.#idle.length < end) {
-        if (this.#bad > 0) throw new Error(this.failures[0]!.what)
-        await sleep(1)
-      }
+    try {
+      await this.#openAll()
+    } catch (error) {
+      await this.stop()
+      throw error
     }
   }
 
-  /** Sets the rate. Visitors who were due at the old rate and have not begun do not come. @param perSecond see LoadTimes */
+  /** Opens a few hundred connections at a time: a listener's backlog holds 512, and others would wait for a second. */
+  async #openAll(): Promise<void> {
+    const { connections, port } = this.target
+    while (this.#lines.size < connections) {
+      const end = Math.min(connections, this.#lines.size + CONNECTING_MAX)
+      while (this.#lines.size < end) this.#open()
+      await eventually(CONNECT_MS, `${end} connections to port ${port}`, () => {
+        if (this.#bad > 0) throw new Error(this.failures[0]!.what)
+        return this.#idle.length >= end
+      })
+    }
+  }
+
+  /** Sets the rate. Visitors who were due at the old rate and have not begun do not come. @param perSecond may be CLOSED_LOOP */
   setRate(perSecond: number): void {
     this.#perSecond = perSecond
     this.#rateFromMs = performance.now()
     this.#begun = 0
     // In a closed loop each answer brings the next visitor.
-    if (perSecond > 0 && perSecond < Infinity) this.#ticker ??= startTicker(() => this.#sendDue())
+    if (perSecond !== NOBODY && perSecond !== CLOSED_LOOP) this.#ticker ??= startTicker(() => this.#sendDue())
     this.#sendDue()
   }
 
@@ -144,7 +161,7 @@ export abstract class Load implements ConnectionOwner {
     const nowMs = performance.now()
     this.#toMs = Math.min(this.#toMs, nowMs)
     while (this.#isAnyLeft() && performance.now() < nowMs + LAST_ANSWERS_MS) await sleep(5)
-    this.#perSecond = 0
+    this.#perSecond = NOBODY
     this.#ticker?.stop()
     for (const line of this.#lines) {
       if (line.isBusy) this.fail(line, 'no answer')
@@ -184,7 +201,7 @@ export abstract class Load implements ConnectionOwner {
   /** Nobody comes any more, because there are no more requests. */
   protected runOut(): void {
     this.#toMs = Math.min(this.#toMs, performance.now())
-    this.#perSecond = 0
+    this.#perSecond = NOBODY
   }
 
   async #until(endMs: number): Promise<void> {
@@ -205,18 +222,18 @@ export abstract class Load implements ConnectionOwner {
   }
 
   #isNextDue(nowMs: number): boolean {
-    if (this.#perSecond === 0) return false
-    return this.#perSecond === Infinity ? nowMs < this.#toMs : this.#dueMs() <= Math.min(nowMs, this.#toMs)
+    if (this.#perSecond === NOBODY) return false
+    return this.#perSecond === CLOSED_LOOP ? nowMs < this.#toMs : this.#dueMs() <= Math.min(nowMs, this.#toMs)
   }
 
   #sendDue(): void {
     const nowMs = performance.now()
-    if (Number.isFinite(this.#perSecond) && Number.isFinite(this.patienceMs)) {
+    if (this.#perSecond !== CLOSED_LOOP && Number.isFinite(this.patienceMs)) {
       // Leaves out the visitors whose patience has ended.
       const longSinceMs = Math.min(nowMs, this.#toMs) - this.#rateFromMs - this.patienceMs
       this.#begun = Math.max(this.#begun, Math.floor((longSinceMs * this.#perSecond) / 1000))
     }
-    const isSinceDue = this.patienceMs === Infinity && this.#perSecond < Infinity
+    const isSinceDue = this.patienceMs === Infinity && this.#perSecond !== CLOSED_LOOP
     for (let count = SENT_MAX; count > 0 && this.#isNextDue(nowMs); count--) {
       const line = this.#idle.shift()
       if (line === undefined) return
@@ -242,7 +259,7 @@ export abstract class Load implements ConnectionOwner {
   }
 
   /** Called once for each connection, when it stands. */
-  send(line: Line): void {
+  connected(line: Line): void {
     this.#idle.push(line)
     this.#sendDue()
   }

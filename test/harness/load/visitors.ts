@@ -11,15 +11,8 @@ import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
 import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from '../service.ts'
 import { ADDRESSES_MAX, visitorAddress } from './addresses.ts'
-import {
-  type Latencies,
-  type Line,
-  Load,
-  type LoadTarget,
-  type LoadTimes,
-  type Measured,
-  Times,
-} from './load.ts'
+import type { Latencies, Line, LoadTarget, LoadTimes, Measured } from './load.ts'
+import { CLOSED_LOOP, Load, NOBODY, Times } from './load.ts'
 
 const STEPS = ['challenge', 'verify', 'redeem'] as const
 type Step = (typeof STEPS)[number]
@@ -110,10 +103,10 @@ export class VisitorLoad extends Load {
   /** How many visitors a second come if one comes as soon as another leaves, for this time. */
   async capacity(ms: number): Promise<number> {
     const [before, startedAtMs] = [this.answers.challenge, performance.now()]
-    this.setRate(Infinity)
+    this.setRate(CLOSED_LOOP)
     await sleep(ms)
     const perSecond = ((this.answers.challenge - before) / (performance.now() - startedAtMs)) * 1000
-    this.setRate(0)
+    this.setRate(NOBODY)
     return perSecond
   }
 

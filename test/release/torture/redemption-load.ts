@@ -50,7 +50,7 @@ export type RedemptionLoad = Awaited<ReturnType<typeof openRedemptionLoad>>
 export async function openRedemptionLoad(run: Run, name: string, options: LoadOptions, random: Random) {
   const { topology, hosts, racers } = options
   const env = { POWGATE_REDIS_SHARDS: String(SHARDS), ...options.env, REDIS_URL: topology.url }
-  const services = await Promise.all(Array.from({ length: hosts }, () => run.service('embedded', env))) // on the topology's Redis
+  const services = await Promise.all(Array.from({ length: hosts }, () => run.service('shared', env)))
   const [first] = services as [TestService]
   const sites = await Promise.all(
     Array.from({ length: options.sites }, () => first.createSite({ difficulty: ALWAYS_EASY })),

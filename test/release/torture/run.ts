@@ -3,7 +3,7 @@
 import { SETTINGS } from '../../../src/config/settings.ts'
 import { leftovers } from '../../harness/processes.ts'
 import { Random } from '../../harness/random.ts'
-import { type StoreKind, TestService } from '../../harness/service.ts'
+import { type StartKind, TestService } from '../../harness/service.ts'
 import { History } from './history.ts'
 
 export interface TortureCase {
@@ -129,7 +129,7 @@ export class Run {
   }
 
   /** Starts a service, which is stopped when the case has ended. */
-  async service(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
+  async service(kind: StartKind, env: Record<string, string> = {}): Promise<TestService> {
     const service = await TestService.start(kind, env)
     this.#records.services.push(service)
     this.defer(() => service.stop())

@@ -6,15 +6,10 @@
  */
 
 import { SETTINGS } from '../../../../src/config/settings.ts'
+import { CLOSED_LOOP } from '../../../harness/load/load.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
-import {
-  claimsAt,
-  FREE,
-  refusalsOf,
-  VISITED_SETTINGS,
-  type VisitorsResult,
-  type VisitorsSpec,
-} from '../../../harness/load/visitors.ts'
+import type { VisitorsResult, VisitorsSpec } from '../../../harness/load/visitors.ts'
+import { claimsAt, FREE, refusalsOf, VISITED_SETTINGS } from '../../../harness/load/visitors.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import { lifetimesOf, STORE_KINDS, type StoreKind } from '../../../harness/service.ts'
@@ -148,7 +143,7 @@ async function closedLoops(stage: Stage): Promise<void> {
   for (const connections of run.isFull ? LOOPS.full : LOOPS.bounded) {
     const name = `closed loop of ${connections}`
     const times = { warmUpMs: run.count(1000, 250), measureMs: run.count(5000, 500) }
-    const result = await visited(stage, name, { connections, visitorsPerSecond: Infinity, ...times })
+    const result = await visited(stage, name, { connections, visitorsPerSecond: CLOSED_LOOP, ...times })
     // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
     const isSlow = !run.isFull && (result.admitted.p50Ms > TARGET_MS || result.served === 0)
     run.check(refusalsOf(result) === 0 || isSlow, `${name}: ${refusalsOf(result)} were refused`)
@@ -159,7 +154,7 @@ async function closedLoops(stage: Stage): Promise<void> {
 async function capacityOf(stage: Stage): Promise<number> {
   const { run } = stage
   const times = { warmUpMs: run.count(500, 100), measureMs: run.count(3000, 500) }
-  const spec = { connections: CAPACITY_CONNECTIONS, visitorsPerSecond: Infinity, ...times }
+  const spec = { connections: CAPACITY_CONNECTIONS, visitorsPerSecond: CLOSED_LOOP, ...times }
   await visited(stage, 'warm-up', spec)
   const result = await visited(stage, 'capacity', spec)
   run.check(refusalsOf(result) === 0 || !run.isFull, `capacity: ${refusalsOf(result)} were refused`)

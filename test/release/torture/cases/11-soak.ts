@@ -10,22 +10,13 @@ import { updateSite } from '../../../../src/sites/sites.ts'
 import { connect } from '../../../../src/store/client/connection.ts'
 import { infoOf } from '../../../../src/store/client/inspection.ts'
 import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
+import { CLOSED_LOOP } from '../../../harness/load/load.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
-import {
-  claimsAt,
-  FREE,
-  refusalsOf,
-  VISITED_SETTINGS,
-  type VisitorsResult,
-} from '../../../harness/load/visitors.ts'
+import type { VisitorsResult } from '../../../harness/load/visitors.ts'
+import { claimsAt, FREE, refusalsOf, VISITED_SETTINGS } from '../../../harness/load/visitors.ts'
 import { workerPids } from '../../../harness/processes.ts'
-import {
-  DEADLINE_AS_SHIPPED,
-  lifetimesOf,
-  STORE_KINDS,
-  type StoreKind,
-  type TestService,
-} from '../../../harness/service.ts'
+import type { StoreKind, TestService } from '../../../harness/service.ts'
+import { DEADLINE_AS_SHIPPED, lifetimesOf, STORE_KINDS } from '../../../harness/service.ts'
 import { KeptMemory, memoryBefore } from '../memory.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
@@ -77,7 +68,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   run.defer(() => load.stop())
   const [pids, lifetimes] = [workerPids(service.pid), lifetimesOf(service.env)]
   const target = { port: service.port, site, storeEpoch, lifetimes, pids, addresses: ADDRESSES }
-  const flood = { ...target, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32 }
+  const flood = { ...target, visitorsPerSecond: CLOSED_LOOP, connections: 32 }
   const warmUp = { leaveShare: 0.5, warmUpMs: 0, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 }
   // At full load a store may miss its deadline.
   const [{ badAnswers }] = await Promise.all([
@@ -93,11 +84,10 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const changeMs = run.count(CHANGE_MS.full, CHANGE_MS.bounded)
   const solved = (atCapacity.served / atCapacity.seconds) * SHARE
   const unsolved = run.count(UNSOLVED.full, UNSOLVED.bounded) / seconds
+  const pace = { visitorsPerSecond: solved + unsolved, leaveShare: unsolved / (solved + unsolved) }
+  const times = { warmUpMs: 0, measureMs: seconds * 1000 }
   const [result] = await Promise.all([
-    load.visit({
-      ...{ ...target, connections: CONNECTIONS, visitorsPerSecond: solved + unsolved },
-      ...{ leaveShare: unsolved / (solved + unsolved), warmUpMs: 0, measureMs: seconds * 1000 },
-    }),
+    load.visit({ ...target, ...pace, ...times, connections: CONNECTIONS }),
     changeSite(service, site.siteKey, changeMs, (seconds * 1000) / changeMs),
   ])
   load.stop()

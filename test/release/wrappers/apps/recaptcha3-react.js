@@ -1,11 +1,12 @@
 import { createElement, StrictMode, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { GoogleReCaptchaProvider, useGoogleReCaptcha } from 'react-google-recaptcha-v3'
-import { app, note, siteKey } from './page.js' // which tells how tests use an app
+import { app, noteAs, siteKey } from './page.js' // which tells how tests use an app
 
 function Form() {
   const { executeRecaptcha } = useGoogleReCaptcha()
-  window.execute = executeRecaptcha && (() => executeRecaptcha('login').then(note('passed'), note('failed')))
+  window.execute =
+    executeRecaptcha && (() => executeRecaptcha('login').then(noteAs('passed'), noteAs('failed')))
   return null
 }
 function App() {

@@ -1,6 +1,6 @@
 import { createApp } from 'vue'
 import { useReCaptcha, VueReCaptcha } from 'vue-recaptcha-v3'
-import { app, note, siteKey } from './page.js' // which tells how tests use an app
+import { app, noteAs, siteKey } from './page.js' // which tells how tests use an app
 
 /** With these parameters the package renders without a container. */
 const explicitRenderParameters = { badge: 'bottomleft', size: 'invisible' }
@@ -8,7 +8,7 @@ createApp({
   setup() {
     const { executeRecaptcha, recaptchaLoaded } = useReCaptcha()
     recaptchaLoaded().then(() => {
-      window.execute = () => executeRecaptcha('login').then(note('passed'), note('failed'))
+      window.execute = () => executeRecaptcha('login').then(noteAs('passed'), noteAs('failed'))
     })
     return () => null
   },

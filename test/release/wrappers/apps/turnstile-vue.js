@@ -1,9 +1,9 @@
 import { createApp, h, ref } from 'vue'
 import VueTurnstile from 'vue-turnstile'
-import { app, note, siteKey } from './page.js' // which tells how tests use an app
+import { app, noteAs, siteKey } from './page.js' // which tells how tests use an app
 
-const passed = note('passed')
-const expired = note('expired')
+const passed = noteAs('passed')
+const expired = noteAs('expired')
 const turnstile = ref()
 window.resetCaptcha = () => turnstile.value.reset()
 const modelValue = ref('')
