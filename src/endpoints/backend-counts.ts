@@ -18,13 +18,15 @@ export interface BackendCount {
   readonly isJunk: boolean
   /** One field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
+  /** Why the body is refused, if the backend's own code is the cause: the reason, and the field if it is one that is wrong. */
+  readonly badBody: string | undefined
   /** The number of requests. */
   count: number
   /** The number of requests that gave the visitor's address. */
   named: number
 }
 
-/** Between two calls of `take`, so many combinations of caller, API key, junk and ignored field are counted, and further ones are not. */
+/** Between two calls of `take`, so many combinations of caller, API key, junk, ignored field and refused body are counted, and further ones are not. */
 export const COUNTS_MAX = 1000
 
 export class BackendCounts {
@@ -42,7 +44,7 @@ export class BackendCounts {
     counted: Omit<BackendCount, 'count' | 'named' | 'caller' | 'callerText'>,
     namesVisitor: boolean,
   ): void {
-    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored}`
+    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored} ${counted.badBody}`
     const found = this.#counts.get(key)
     const named = namesVisitor ? 1 : 0
     if (found !== undefined) {

@@ -18,7 +18,7 @@ import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
 import { challengeLifetimeMs, type Lifetimes, nonceTerms } from '../domain/nonce.ts'
-import type { Refusal } from '../domain/outcome.ts'
+import { OUTCOMES, type Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -257,9 +257,26 @@ function countBackend(
   const isJunk = attempt.verdict === 'refused' || isSpent
   const token = attempt.verdict === 'redeemable' ? attempt : undefined
   const limits = [callerLimit, limit] as const
-  const counted = { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: token?.ignored }
+  const counted = {
+    callerKey,
+    siteKey,
+    apiKeyId,
+    limits,
+    isJunk,
+    ignored: token?.ignored,
+    badBody: badBodyOf(attempt),
+  }
   // A backend is warned if it never sends the visitor's address. Without a token there was none to send.
   backends.note(address, counted, token?.namesVisitor ?? true)
+}
+
+/** A missing or wrong token is left out, because any visitor can post one. */
+function badBodyOf(attempt: Attempt): string | undefined {
+  if (attempt.verdict !== 'refused') return undefined
+  const { reason, field } = attempt.refusal
+  const isOfBody = ['invalid-body', 'content-type'].includes(OUTCOMES[reason].code)
+  if (!isOfBody || reason === 'token-missing' || field === 'token') return undefined
+  return field === undefined ? reason : `${reason} ${field}`
 }
 
 function replyTo<Body>(

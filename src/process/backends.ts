@@ -18,7 +18,10 @@ const LOGGED_AGAIN_MS = 600_000
 /** Bounds the memory: with more callers than this, some are logged again sooner. */
 const CALLERS_LOGGED_MAX = 1000
 /** Bounds the log and the memory, because a backend may pass on whatever fields visitors send. */
-const IGNORED_LOGGED_MAX = 100
+const BODIES_LOGGED_MAX = 100
+const FIELD_IGNORED = 'a backend sends a field that powgate does not know, so it checks nothing'
+const BAD_BODY =
+  'a backend has a valid API key, but each of its calls of this form is refused; the answer names what is wrong'
 
 /** Times are `performance.now`, as parameters for the tests. */
 export class Backends {
@@ -35,7 +38,7 @@ export class Backends {
   #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
   /** Sites whose unbound redemptions were logged. */
   readonly #unboundLogged = new Set<string>()
-  readonly #ignoredLogged = new Set<string>()
+  readonly #bodiesLogged = new Set<string>()
   /** When each caller's limit was last logged. */
   readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
@@ -44,9 +47,10 @@ export class Backends {
   }
 
   add(counts: readonly BackendCount[], nowMs = performance.now()): void {
-    this.#reports.push({ atMs: nowMs, counts })
-    for (const { apiKeyId, siteKey, isJunk, count, named, ignored } of counts) {
-      if (ignored !== undefined) this.#logIgnored(siteKey, ignored)
+    this.#reports.push({ atMs: nowMs, counts: counts.filter(({ badBody }) => badBody === undefined) })
+    for (const { apiKeyId, siteKey, isJunk, count, named, ignored, badBody } of counts) {
+      if (ignored !== undefined) this.#logOnce('field-ignored', siteKey, { field: ignored }, FIELD_IGNORED)
+      if (badBody !== undefined) this.#logOnce('redemption-malformed', siteKey, { reason: badBody }, BAD_BODY)
       const before = this.#apiKeys.get(apiKeyId) ?? { count: 0, named: 0 }
       const isFull = this.#apiKeys.size >= API_KEYS_MAX && !this.#apiKeys.has(apiKeyId)
       if (isJunk || isFull) continue
@@ -121,12 +125,11 @@ export class Backends {
     return [...told.values()]
   }
 
-  #logIgnored(site: string, field: string): void {
-    const key = `${site} ${field}`
-    if (this.#ignoredLogged.size === IGNORED_LOGGED_MAX || this.#ignoredLogged.has(key)) return
-    this.#ignoredLogged.add(key)
-    const text = 'a backend sends a field that powgate does not know, so it checks nothing'
-    this.#log.info({ event: 'field-ignored', site, field }, text)
+  #logOnce(event: string, site: string, fields: Readonly<Record<string, string>>, text: string): void {
+    const key = JSON.stringify([event, site, fields])
+    if (this.#bodiesLogged.size === BODIES_LOGGED_MAX || this.#bodiesLogged.has(key)) return
+    this.#bodiesLogged.add(key)
+    this.#log.info({ event, site, ...fields }, text)
   }
 
   /** Logs each caller every ten minutes, and sooner if it was below its limit and now is over it. */

@@ -25,7 +25,7 @@ import { words } from '../harness/values.ts'
 /** All events of the log. */
 const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
-  'unlogged fault redemption-limit redemption-junk redemption-unbound field-ignored memory-crowded',
+  'unlogged fault redemption-limit redemption-junk redemption-malformed redemption-unbound field-ignored memory-crowded',
 )
 /** The events of a visit whose token is redeemed. */
 const STORY = words('challenge-issued verification-passed token-redeemed')
@@ -137,7 +137,7 @@ describe('lines', () => {
     })
   })
 
-  test('a site whose redemptions name no address, and a field that is ignored, are told once', () =>
+  test('a site whose redemptions name no address, a field that is ignored, and a refused body are told once; none is junk', () =>
     withService({}, async (service, client) => {
       const [bound, unbound] = [
         await service.createSite({ difficulty: EASY }),
@@ -156,6 +156,14 @@ describe('lines', () => {
       const [ignored, ...others] = await logged(service, 1, 'field-ignored')
       has(ignored, { level: 'info', site: unbound.siteKey, field: 'theme' })
       assert.deepEqual([...more, ...others], [])
+      for (const wrong of [
+        { token: '' },
+        ...Array(60).fill({ token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }),
+      ])
+        assert.equal((await client.verifyToken(bound.apiKey, wrong)).status, 400)
+      const malformed = await logged(service, 1, 'redemption-malformed')
+      has(malformed[0], { level: 'info', site: bound.siteKey, reason: 'body-shape expectedIp' })
+      assert.deepEqual([malformed.length, ...(await logged(service, 0, 'redemption-junk'))], [1])
     }))
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>

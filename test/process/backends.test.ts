@@ -7,6 +7,7 @@ import { BackendCounts, COUNTS_MAX } from '../../src/endpoints/backend-counts.ts
 import { createLogger } from '../../src/log/logger.ts'
 import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
 
+const GOOD_BODY = { ignored: undefined, badBody: undefined }
 const newBackends = () => new Backends(createLogger('silent', {}, []))
 /** The contract's limits a minute: of a backend's address, and of an API key. */
 const CONTRACT = [100, 200] as const
@@ -27,7 +28,7 @@ function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] 
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}` // a site with limits of its own has its own window
-      const counted = { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: undefined }
+      const counted = { callerKey, siteKey, apiKeyId, limits, isJunk, ...GOOD_BODY }
       counts.note(parseAddress(`10.0.0.${host}`)!, counted, true)
     }
   watch.add(counts.take(), 1000)
@@ -89,7 +90,7 @@ test('junk is told apart, without a command that raises a limit, and adds nothin
   assert.deepEqual(others, [])
 })
 
-const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ignored: undefined }
+const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ...GOOD_BODY }
 
 test('the limit that is told is the one that a site got last, also of IPv6 backends whose prefix shares it', () => {
   const [watch, counts] = [newBackends(), new BackendCounts(true, 64)]
