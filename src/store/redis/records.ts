@@ -119,8 +119,9 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
-    // Waits until Redis answers at all: a note that waited for a hung one would show this host's clock as behind.
-    await this.#connection.ask('time')
+    // Waits until the hash's server answers: a note that waited in a hung one would show this host's clock as behind. Waits also before
+    // a removal, which would else overtake a note.
+    await this.#connection.ask('exists', this.#key('hosts'))
     return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
   }
 
