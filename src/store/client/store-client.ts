@@ -5,10 +5,10 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { socketSites } from '../embedded/socket-sites.ts'
-import { RedisRecords } from '../redis/records.ts'
+import { RedisRecords, SITES_SLOT } from '../redis/records.ts'
 import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
-import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags, slotOf } from './connection.ts'
+import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import {
   adviceOn,
@@ -39,7 +39,7 @@ export interface StoreClientOptions extends StoreListener {
 export class StoreClient {
   /** A text for the log, without credentials. */
   readonly description: string
-  readonly requests: RequestStore
+  readonly requests: RequestStore & { stop(): void }
   readonly sites: SiteStore
   readonly health: ShardHealth
   readonly #options: StoreClientOptions
@@ -126,14 +126,14 @@ export class StoreClient {
   /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
   async dropAudit(ageMs: number): Promise<void> {
     // On a Cluster the log's times are those of its own node.
-    const ask = askAt(this.#serverOf(slotOf('{sites}')), this.#options.deadlineMs)
+    const ask = askAt(this.#serverOf(SITES_SLOT), this.#options.deadlineMs)
     const aheadMs = (await clockAhead(ask)) * 1000
     await this.sites.dropAudit(Date.now() - Math.max(0, aheadMs) - ageMs)
   }
 
   async close(): Promise<void> {
     this.health.stop()
-    for (const shard of this.#shards) shard.stop()
+    this.requests.stop()
     this.#connection.close()
   }
 
