@@ -45,7 +45,7 @@ export interface Traffic {
 }
 
 const REQUEST_BYTES_MAX = 1024
-/** Hosts of the backend of the one site, which redeem its tokens with one key. */
+/** Hosts of the backend of the one site, which redeem its tokens with one key; at most 256, for addresses differ in one byte. */
 const CALLERS = 8
 const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */

@@ -36,7 +36,10 @@ const AMPLE_LIMIT = 30
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
 const VALID_MS = 1000
 
-/** @returns the store's sites; undefined if the store cannot be used, or is yet to be made */
+/** The sites of an embedded store that the start makes, with a first site. */
+export const NONE_YET: readonly SiteRecord[] = []
+
+/** @returns the store's sites; undefined if they cannot be read */
 export async function checkStore(
   config: Config,
   findings: Findings,
@@ -68,7 +71,7 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
   }
 }
 
-async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[] | undefined> {
+async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), { makes: false }) // only checks it
@@ -78,7 +81,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       'sites',
       'none yet: the start makes the directory, and a site for pages of this machine',
     ])
-    return undefined
+    return NONE_YET
   }
   const openness = opennessOf(dataDir)
   if (openness !== undefined) findings.warnings.push(openness)
@@ -101,7 +104,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       'sites',
       'none yet: unless you create one first, the start makes one for pages of this machine',
     ])
-    return undefined
+    return NONE_YET
   }
   const sites = await openSiteStore(config) // without a service this makes the process the store, which keeps nothing of the trials
   const store = createStore(config, { deadlineMs: DEADLINE_MS })

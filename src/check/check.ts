@@ -16,7 +16,7 @@ import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { restoreSteps } from '../sites/export-file.ts'
 import { OperatorError } from '../words/errors.ts'
-import { checkStore, type Findings } from './check-store.ts'
+import { checkStore, type Findings, NONE_YET } from './check-store.ts'
 
 export async function check(env: ProcessEnvironment): Promise<Findings> {
   const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
@@ -34,15 +34,14 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  const storedSites = await checkStore(config, findings) // undefined if nobody can tell yet
-  const sites = storedSites ?? []
+  const storedSites = await checkStore(config, findings)
   for (const siteKey of config.metricsSites)
-    if (!sites.some(site => site.siteKey === siteKey))
+    if (storedSites?.every(site => site.siteKey !== siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, findings, storedSites)
   describeWatching(config, findings)
-  const sitesLost = await checkPorts(config, sites, findings)
-  if (storedSites?.length === 0 && sitesLost === 0)
+  const sitesLost = await checkPorts(config, storedSites ?? [], findings)
+  if (storedSites?.length === 0 && storedSites !== NONE_YET && sitesLost === 0)
     findings.warnings.push(
       `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
     )

@@ -52,7 +52,7 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets): void {
   printLine('If the page has a Content-Security-Policy, add the address to these directives of it.')
   printLine('A missing one starts as a copy of default-src; without that, leave it out:', '')
   printLine(`  ${csp.join('; ')}`, '')
-  printLine('--json lists each file too, with its size.')
+  printLine('--json lists each file too.')
 }
 
 /** A URL's href has no double quotes or angle brackets. */

@@ -8,7 +8,7 @@ import type { Snapshot } from '../metrics/stats.ts'
 import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
-import { type Range, sum } from './data.ts'
+import { OTHER_SITES, type Range, sum } from './data.ts'
 import type { ServiceState } from './service-state.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 
@@ -79,6 +79,10 @@ export class History {
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
+      /** The chosen site has no numbers of its own, where some have none. */
+      isAmongOthers:
+        !(site === null || site === OTHER_SITES || Object.hasOwn(this.#last.sites, site)) &&
+        ofRange.siteKeys.includes(OTHER_SITES),
       busiest: sites.slice(0, BUSIEST_MAX),
       lastMinute: this.#lastMinute(site),
       /** The end of each step, oldest first. */

@@ -39,7 +39,7 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
 
 /** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
-  if (config.redis === undefined && !(await isServed(socketPath(config.dataDir)))) return serveSites(config)
+  if (config.redis === undefined && !(await isOwned(config.dataDir))) return serveSites(config)
   const { target } = locationOf(config)
   const connection = connect(target, COMMAND_MS)
   const sites = sitesOver(connection, locationOf(config))
@@ -50,6 +50,16 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
     throw error
   }
   return Object.assign(sites, { close: async () => connection.close() })
+}
+
+/** Whether a service has the directory's socket. Of a directory that cannot be used, tells that rather than the socket's error. */
+async function isOwned(dataDir: string): Promise<boolean> {
+  try {
+    return await isServed(socketPath(dataDir))
+  } catch (error) {
+    prepareDataDir(dataDir, { makes: false })
+    throw error
+  }
 }
 
 /** Connects the running service to its Redis, for operations on sites. They reject until it is reached. */

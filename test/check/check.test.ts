@@ -39,6 +39,7 @@ after(() => other.close())
 const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
 const { service } = await startObserved('embedded', proxied)
 
+const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
 const onRedis = { REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }
 
 type Settings = Record<string, string>
@@ -58,7 +59,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: this machine does not have the address$/,
   ],
   'a wrong password in a file, of the user that all have': [
-    { ...onRedis, POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n') },
+    { ...onRedis, POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n'), POWGATE_METRICS_SITES },
     /^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/,
   ],
   'a short secret': [
@@ -95,7 +96,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_DATA_DIR: cannot use the secret in .*: it is shorter than 32 characters/,
   ],
   'a data directory whose sites are lost': [
-    { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')) },
+    { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')), POWGATE_METRICS_SITES },
     /^POWGATE_DATA_DIR: .*sites.jsonl is missing or empty, though a service ran here: /,
   ],
   'a long data directory': [{ POWGATE_DATA_DIR: join(dir, 'x'.repeat(99)) }, /longer than the 107 bytes/],
@@ -155,7 +156,8 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
       assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
-      assert.doesNotMatch(run.out, /^note: a backend may redeem/m, 'its sites were not read')
+      const ofSites = /^note: a backend may redeem|METRICS_SITES: there is no site/m
+      if (!/^ {2}sites /m.test(run.out)) assert.doesNotMatch(run.err + run.out, ofSites, 'they were not read')
       assert.ok(!existsSync(dataDir), 'something was made')
     })
   }
@@ -191,7 +193,6 @@ describe('good configurations', () => {
   })
 
   test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
-    const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
     const env = { HOST: '0.0.0.0', PORT: String(await freePort()), POWGATE_METRICS_SITES }
     const text = await powgate.with(env).text('check')
     assert.match(text, /^warning: POWGATE_METRICS_SITES: there is no site site_0{22}$/m)
@@ -227,6 +228,8 @@ describe('good configurations', () => {
     assert.match(text, /^ {2}secrets +generated at the start$/m)
     assert.match(text, /^ {2}sites +none yet: .* for pages of this machine$/m)
     assert.match(text, /^warning: HOST is a loopback address.*POWGATE_TRUSTED_PROXIES$/m)
+    assert.match(text, /^note: a backend may redeem 100 tokens a minute/m)
+    assert.doesNotMatch(text, /there are no sites yet/, 'the start makes one')
     assert.ok(!existsSync(dataDir))
   })
 

@@ -258,7 +258,7 @@ describe('a store that cannot be used', () => {
     const file = join(dir, 'a-file')
     writeFileSync(file, '')
     const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
-    const noDirectory = /^POWGATE_DATA_DIR: cannot use the (directory|socket) /
+    const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
     for (const [call, env, line] of [
       [
         'site create --name x',

@@ -82,6 +82,7 @@ test('a site of HashWX: commands and check warn of a host that does not know it,
     await noteOld() // a note is kept for 20 s, which the calls before may have taken
     told.push((await powgate.json(call)).warnings.filter((text: string) => /hashwx/.test(text)))
   }
+  await noteOld()
   const back = await powgate.json(`site update ${siteKey} --puzzle sha256`)
   const file = join(temporaryDir('hosts'), 'sites.json')
   const sites = [{ siteKey, name: 'moving', puzzle: 'hashwx' }]

@@ -27,6 +27,7 @@ test('powgate widget prints tags and a policy, as JSON and as text', async () =>
   for (const line of [script, pinnedScript, element, csp.join('; ')])
     assert.ok(text.includes(`  ${line}\n`), line)
   assert.match(text, /copy of default-src/, 'a new directive takes its place')
+  assert.match(text, /^--json lists each file too\.$/m)
   assert.ok(text.split('\n').length < 20, 'what a page needs, and no list of files')
 })
 

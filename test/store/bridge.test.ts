@@ -37,6 +37,9 @@ test('a flood of addresses from one network closes the door to itself, not to ne
   nowMs += 60_000
   t.mock.timers.tick(60_000)
   assert.ok(bytes - liveHeapBytes() > 10 * 2 ** 20, 'what has expired is forgotten')
+  await store.close()
+  bridge.monotonicMs = () => assert.fail('a closed one forgets no more')
+  t.mock.timers.tick(60_000)
 })
 
 test('what waits for Redis as it goes away is refused: only after failOpenAfterMs does a worker decide alone', async t => {

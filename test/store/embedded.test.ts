@@ -291,12 +291,20 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
-test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async () => {
+test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async t => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'first' })
-  await file.closeFile()
   const foreign = join(dataDir, 'foreign')
   writeFileSync(foreign, '')
+  for (const name of [path, join(dataDir, 'state')]) symlinkSync(foreign, `${name}.new`)
+  t.mock.method(fs, 'rmSync', () => {}) // as if the link came after it
+  syncBuiltinESMExports()
+  for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
+  assert.throws(() => saveState(dataDir, new State(2 ** 30)), /EEXIST/)
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+  assert.equal(readFileSync(foreign, 'utf8'), '')
+  await file.closeFile()
   for (const link of [`${path}.dropped`, path]) {
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"torn`)
     rmSync(link, { force: true })

@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { shardKey } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store-client.ts'
+import type { HostNote } from '../../src/store/hosts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -43,7 +44,7 @@ async function make(engine: Engine): Promise<TestStore> {
 
 for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
 
-test('redis cluster: addresses spread over all primaries; who does not know the number of shards finds them too', async t => {
+test('redis cluster: addresses spread over all primaries; who does not know the number of shards finds them too; what concerns the sites waits for their node alone', async t => {
   const { cluster, store } = await startCluster(t, { clusterShards: 2 * SHARDS })
   const addressKeys = Array.from({ length: 600 }, freshKey)
   await Promise.all(addressKeys.map(addressKey => challengeOn(store, { addressKey })))
@@ -54,9 +55,27 @@ test('redis cluster: addresses spread over all primaries; who does not know the 
     await admin.quit()
   }
   await store.sites.noteHost('host', null, 2 * SHARDS)
-  const command = await openRedis(cluster.url, { clusterShards: SHARDS })
+  const command = await openRedis(cluster.url, { clusterShards: SHARDS, deadlineMs: 1000 })
   t.after(() => command.close())
   assert.equal(await command.sites.forget(addressKeys), addressKeys.length)
+
+  // Whatever concerns the sites asks their node alone.
+  const node = await cluster.primaryOf(slotOf('{sites}'))
+  const often = (call: () => Promise<unknown>) => Promise.all(Array.from({ length: 9 }, call))
+  const note = () => command.sites.noteHost('late', {} as HostNote)
+  node.freeze()
+  await often(() => assert.rejects(note(), /no answer/))
+  node.thaw()
+  assert.deepEqual((await command.sites.livingHosts()).living, [], 'no note has waited in it')
+  const other = cluster.servers.find(server => server !== node)!
+  other.freeze()
+  await often(note)
+  await often(() => command.dropAudit(60_000))
+  other.thaw()
+
+  const nodes = t.mock.method(Cluster.prototype, 'nodes', () => []).mock
+  await assert.rejects(command.status(), /^Error: the server is being looked for$/)
+  nodes.restore()
 })
 
 /** The slot of the redemptions at SITE. */

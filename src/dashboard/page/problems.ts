@@ -2,7 +2,7 @@
 
 import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
-import { OTHER_SITES, sum } from '../data.ts'
+import { sum } from '../data.ts'
 import type { DashboardData } from '../history.ts'
 import type { ServiceState } from '../service-state.ts'
 import { clockSeconds, duration, exact, milliseconds } from './format.ts'
@@ -111,11 +111,9 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
 }
 
 function reportHistory(data: DashboardData, { bad, warn }: Report): void {
-  const { site, sites, isUnknown, lastMinute, workers, store, times } = data
-  const isListed = (key: string | null) => sites.some(({ siteKey }) => siteKey === key)
+  const { site, isAmongOthers, isUnknown, lastMinute, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
-  else if (site !== null && !isListed(site) && isListed(OTHER_SITES))
-    warn('This site is counted among Other sites.')
+  else if (isAmongOthers) warn('This site is counted among Other sites.')
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     bad(`${count} ran into a fault within the last minute: see the log.`)

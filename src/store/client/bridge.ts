@@ -44,6 +44,7 @@ export interface BridgeOptions {
 
 export class BridgedRequests extends ShardedRequests {
   readonly #options: BridgeOptions
+  readonly #timer: NodeJS.Timeout
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   /** Records of networks whose addresses no longer fit: a flood shares its network's limit, and visitors from elsewhere keep theirs. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
@@ -55,7 +56,12 @@ export class BridgedRequests extends ShardedRequests {
   constructor(shards: readonly Shard[], now: () => number, options: BridgeOptions) {
     super(shards, now)
     this.#options = options
-    setInterval(() => this.#forgetExpired(), FORGET_MS).unref()
+    this.#timer = setInterval(() => this.#forgetExpired(), FORGET_MS).unref()
+  }
+
+  override stop(): void {
+    clearInterval(this.#timer)
+    super.stop()
   }
 
   /** Asks only whether the site's shard is away: if the address's is, the admission decides (`#isLongAway`). */

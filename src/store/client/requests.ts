@@ -51,6 +51,10 @@ export class ShardedRequests implements RequestStore {
     this.#now = now
   }
 
+  stop(): void {
+    for (const shard of this.#shards) shard.stop()
+  }
+
   epochOf(key: string): number | undefined {
     return this.#shardOf(key).epoch
   }

@@ -5,7 +5,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { socketSites } from '../embedded/socket-sites.ts'
-import { RedisRecords } from '../redis/records.ts'
+import { RedisRecords, SITES_SLOT } from '../redis/records.ts'
 import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
@@ -39,7 +39,7 @@ export interface StoreClientOptions extends StoreListener {
 export class StoreClient {
   /** A text for the log, without credentials. */
   readonly description: string
-  readonly requests: RequestStore
+  readonly requests: RequestStore & { stop(): void }
   readonly sites: SiteStore
   readonly health: ShardHealth
   readonly #options: StoreClientOptions
@@ -108,11 +108,15 @@ export class StoreClient {
     )
   }
 
-  /** Throws if one is not connected. */
   #servers(): Server[] {
-    const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
-    if (servers.has(undefined)) throw new Error(this.health.cause())
-    return [...servers] as Server[]
+    return [...new Set(this.#shards.map(({ slot }) => this.#serverOf(slot)))]
+  }
+
+  /** Throws if it is not connected. */
+  #serverOf(slot: number): Server {
+    const server = this.#connection.serverOf(slot)
+    if (server !== undefined) return server
+    throw new Error(this.health.isWhole() ? 'the server is being looked for' : this.health.cause())
   }
 
   version(): Promise<string | undefined> {
@@ -121,13 +125,15 @@ export class StoreClient {
 
   /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
   async dropAudit(ageMs: number): Promise<void> {
-    const aheadMs = (await clockAhead(this.#connection.ask)) * 1000
+    // On a Cluster the log's times are those of its own node.
+    const ask = askAt(this.#serverOf(SITES_SLOT), this.#options.deadlineMs)
+    const aheadMs = (await clockAhead(ask)) * 1000
     await this.sites.dropAudit(Date.now() - Math.max(0, aheadMs) - ageMs)
   }
 
   async close(): Promise<void> {
     this.health.stop()
-    for (const shard of this.#shards) shard.stop()
+    this.requests.stop()
     this.#connection.close()
   }
 

@@ -22,7 +22,7 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
-import { type Connection, shardIndex, shardTags } from '../client/connection.ts'
+import { type Connection, shardIndex, shardTags, slotOf } from '../client/connection.ts'
 import { rethrowChangeError } from '../client/trouble.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
@@ -33,6 +33,9 @@ import { NOTE_HOST, WRITE_RECORDS } from './scripts.ts'
 const LIST_CHUNK = 500
 /** A host counts as living for this long after its last note; it writes one every five seconds. */
 const HOST_LIVES_MS = 20_000
+
+/** The slot of all keys here. */
+export const SITES_SLOT = slotOf('{sites}')
 
 /** `<Unix ms>-<number>`, then fields and values alternately. */
 type StreamEntry = readonly [id: string, fields: readonly string[]]
@@ -119,8 +122,9 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
-    // Waits until Redis answers at all: a note that waited for a hung one would show this host's clock as behind.
-    await this.#connection.ask('time')
+    // Waits until the hash's server answers: a note that waited in a hung one would show this host's clock as behind. Waits also before
+    // a removal, which would else overtake a note.
+    await this.#connection.ask('exists', this.#key('hosts'))
     return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
   }
 
