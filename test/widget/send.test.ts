@@ -375,17 +375,15 @@ for (const form of ['novalidate', ''])
     const page = await open('auto="submit"', { fields, form, visit: {} })
     await page.evaluate(`customElements.define('x-field', class extends HTMLElement {
   static formAssociated = true
-  internals = this.attachInternals()
-})
-const { internals } = document.querySelector('x-field')
-void (window.setValid = isValid => internals.setValidity({ customError: !isValid }, '-'))`)
+  setValid = (internals => isValid => internals.setValidity({ customError: !isValid }, '-'))(this.attachInternals())
+})`)
     if (form === '') {
-      await page.evaluate('setValid(false)')
+      await page.evaluate("document.querySelector('x-field').setValid(false)")
       await send(page)
       await page.waitForFunction(`[...document.querySelectorAll('pow-gate')].every(({ token }) => token)`)
       await page.waitForTimeout(300)
       assert.equal(pages.forms.length, 0)
-      await page.evaluate(`setValid(true)
+      await page.evaluate(`document.querySelector('x-field').setValid(true)
 for (const gate of document.querySelectorAll('pow-gate')) gate.reset()`)
     }
     await send(page)
