@@ -221,9 +221,9 @@ export class FormLink {
   #areOthersValid(): boolean {
     const { form } = this
     if (form === null) return true
-    // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are.
-    const isInvalid = (control: Element) =>
-      control !== this.#host && control.matches(':invalid:not(fieldset)')
+    // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are,
+    // and an element of ours waits for its token as this one does.
+    const isInvalid = (control: Element) => control.matches(':invalid:not(fieldset):not(pow-gate)')
     return ![...unclobbered(form).elements].some(isInvalid)
   }
 

@@ -97,9 +97,9 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
       return await OPENERS[mode](settings, puzzle)
     } catch (error) {
       throwIfAborted(settings.signal) // A frame that left the page with its element was not forbidden.
+      // Without network every mode fails, a worker's file as if it were forbidden, and the next may be one that the policy forbids.
+      if (isOffline()) throw error
       if (error instanceof ModeBlockedError) refused.add(mode)
-      // Without network every mode fails, and the next may be one that the page's policy forbids.
-      else if (isOffline()) throw error
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }

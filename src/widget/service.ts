@@ -45,7 +45,10 @@ export interface CallSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
-/** True if an answer has come since the device went offline, if it did: some browsers are wrong, as with a VPN. */
+/**
+ * True if JSON has come since the device went offline, if it did: some browsers are wrong, as with a VPN. A page for the lost
+ * network, from a service worker, does not count.
+ */
 let isOnlineAnyway = false
 addEventListener('offline', () => (isOnlineAnyway = false))
 export const isOffline = () => !navigator.onLine && !isOnlineAnyway
@@ -94,7 +97,7 @@ export async function withRetries<Answer>(
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || error.seconds) throw error
     // A device that is offline uses up no try: it may lose its network often in one visit, and the service is not the cause.
-    if (reason === 'network' && isOffline()) {
+    if (isOffline()) {
       await waitUntilOnline(settings)
       continue
     }
@@ -122,10 +125,10 @@ async function callOnce<Answer>(
       signal: timeoutSignal(TIMEOUT_MS),
     })
     const response = await untilAborted(asking, signal)
-    isOnlineAnyway = true
     const body = await response.json().catch(() => undefined)
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
+    isOnlineAnyway ||= !isForeign
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
     // What the site lets the widget read of the browser. Early versions of the service do not send this header.
     const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'

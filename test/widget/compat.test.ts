@@ -172,6 +172,22 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   assertQuiet(notes)
 })
 
+test('Turnstile, execute() with another action: a Send that waits, and a widget that is verified, get a token of it', async () => {
+  const { page } = await open('turnstile', box('cf-turnstile') + SEND)
+  const release = gateway.hold('/verify')
+  await eventually(60_000, 'it verifies', () => gateway.requests.at(-1) === 'POST /verify')
+  await page.click('text=Send')
+  const execute = (action: string) =>
+    evaluate(page, `turnstile.execute('.cf-turnstile', { action: '${action}' })`)
+  await execute('late')
+  release()
+  assert.equal((await redeem(await postedAs('cf-turnstile-response'))).action, 'late')
+  await page.goBack()
+  await called(page, 'passed')
+  await execute('later')
+  assert.equal((await redeem(await called(page, 'passed', 2))).action, 'later')
+})
+
 test('markup calls functions of the page by name, bound ones too, and none of the browser', async () => {
   const { page } = await open(
     'turnstile',
@@ -327,10 +343,11 @@ test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async
 test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback sends the form', async () => {
   const { page, notes } = await open(
     'recaptcha',
-    `<button class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="send">Send</button>`,
+    `<button class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="send">Send</button><i></i>`,
     { script: 'window.send = () => document.forms[0].submit()' },
   )
   await page.locator('pow-gate').waitFor({ state: 'attached' })
+  await evaluate(page, "document.querySelector('button').after(document.querySelector('i'))")
   await evaluate(page, RESTORE)
   assertQuiet(notes)
   await page.click('text=Send')

@@ -107,6 +107,25 @@ test('an answer that is no JSON comes from something in between: tried again, th
   assert.match((await text(page))!, /cannot be reached/)
 })
 
+const setOnline = (page: Page, isOnline: boolean) =>
+  page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
+    dispatchEvent(new Event('${isOnline ? 'online' : 'offline'}'))`)
+
+for (const status of [200, 503])
+  test(`offline, where a service worker of the page answers ${status} in the service’s place: waits for the network`, async () => {
+    const answer = { status, body: '<h1>Offline</h1>' }
+    const { page } = await open('auto="off"', { fault: { path: '/challenge', times: 100, answer } })
+    await setOnline(page, false)
+    await press(page, 'Verify')
+    await eventually(60_000, 'six attempts', async () => {
+      await page.evaluate("dispatchEvent(new Event('online'))")
+      return gateway.count('GET /challenge') >= 6
+    })
+    gateway.recover()
+    await setOnline(page, true)
+    await untilState(page, 'verified')
+  })
+
 test('assets that hang: said after 20 seconds', async () => {
   const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(() => {}) }
   const { page } = await open('', { fault: hanging, ...CLOCK })
@@ -163,16 +182,13 @@ test('assets that do not load because the network went away: it waits for the ne
   const until = new Promise<void>(resolve => (lose = resolve))
   const fault = { path: /frame|worker|page|wasm/, times: 100, until, answer: { status: 403 } }
   const { page } = await open('auto="off"', { fault })
-  const setOnline = (isOnline: boolean) =>
-    page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
-      dispatchEvent(new Event('${isOnline ? 'online' : 'offline'}'))`)
   await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
   await page.waitForTimeout(200) // The page has the answer, which it takes for a sign of a network.
-  await setOnline(false)
+  await setOnline(page, false)
   lose()
   await page.locator('pow-gate .text:has-text("No internet")').waitFor()
   gateway.recover()
-  await setOnline(true)
+  await setOnline(page, true)
   await untilState(page, 'verified')
 })
 

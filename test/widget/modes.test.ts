@@ -124,15 +124,20 @@ test('an element that leaves the page while its frame loads tries no other mode'
   assertSilent(notes)
 })
 
-test('a frame that does not load for want of a network is no reason to try what the policy forbids', async () => {
-  const { page, notes } = await open('auto="off"', { policy: strict(`; frame-src ${gateway.origin()}`) })
-  await page.context().setOffline(true)
-  await press(page, 'Verify')
-  await page.waitForTimeout(2000) // the frame is given one second
-  await page.context().setOffline(false)
-  await untilState(page, 'verified')
-  assert.deepEqual(notes.violations, [])
-})
+for (const [mode, attributes, directive] of [
+  ['frame', '', `frame-src ${gateway.origin()}`],
+  ['worker', 'worker-src="/powgate-worker.js"', "worker-src 'self'"],
+] as const)
+  test(`a ${mode} that does not load for want of a network is used later, and no reason to try what the policy forbids`, async () => {
+    const { page, notes } = await open(`auto="off" ${attributes}`, { policy: strict(`; ${directive}`) })
+    await page.context().setOffline(true)
+    await press(page, 'Verify')
+    await page.waitForTimeout(2000) // the frame is given one second
+    await page.context().setOffline(false)
+    await untilState(page, 'verified')
+    assert.equal(await page.evaluate(`${VERIFIED}.then(({ mode }) => mode)`), mode)
+    assert.deepEqual(notes.violations, [])
+  })
 
 for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
   test(`mode frame: in a cross-origin isolated page, ${puzzle}`, async () => {

@@ -369,12 +369,26 @@ test('fields that the browser does not validate keep no form from waiting: disab
   await untilSent()
 })
 
-test('two elements in a form that the browser does not validate: sent once, with both tokens', async () => {
-  const fields = `<pow-gate site-key="${site.siteKey}" auto="submit" name="second"></pow-gate>`
-  const page = await open('auto="submit"', { fields, form: 'novalidate', visit: {} })
-  await send(page)
-  assert.deepEqual([...(await posted(stage)).keys()], ['name', 'powgate-token', 'second'])
-})
+for (const form of ['novalidate', ''])
+  test(`two elements in a form: sent once, with both tokens, after an invalid element of the page is put right: <form ${form}>`, async () => {
+    const fields = `<x-field></x-field><pow-gate site-key="${site.siteKey}" auto="submit" name="second"></pow-gate>`
+    const page = await open('auto="submit"', { fields, form, visit: {} })
+    await page.evaluate(`customElements.define('x-field', class extends HTMLElement {
+  static formAssociated = true
+  setValid = (internals => isValid => internals.setValidity({ customError: !isValid }, '-'))(this.attachInternals())
+})`)
+    if (form === '') {
+      await page.evaluate("document.querySelector('x-field').setValid(false)")
+      await send(page)
+      await page.waitForFunction(`[...document.querySelectorAll('pow-gate')].every(({ token }) => token)`)
+      await page.waitForTimeout(300)
+      assert.equal(pages.forms.length, 0)
+      await page.evaluate(`document.querySelector('x-field').setValid(true)
+for (const gate of document.querySelectorAll('pow-gate')) gate.reset()`)
+    }
+    await send(page)
+    assert.deepEqual([...(await posted(stage)).keys()], ['name', 'powgate-token', 'second'])
+  })
 
 test('a button that is no submit button any more when the token is there: the form is sent all the same', async () => {
   const page = await open('auto="submit"', { visit: {} })

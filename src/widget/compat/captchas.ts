@@ -25,7 +25,7 @@ const domReady = new Promise<unknown>(resolve => {
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** A box has an attribute of this name, the widget's id, and a property, by which `copyIn` tells it from a copy that a script made. */
+/** A box has an attribute of this name, the widget's id, and a property, by which `#copyIn` tells it from a copy that a script made. */
 const MARK = 'data-powgate-box'
 
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
@@ -92,7 +92,7 @@ export class Captchas {
         queueMicrotask(() => this.render(container))
       const renderCopies = () => {
         for (const container of page.querySelectorAll(this.#vendor.selector))
-          if (copyIn(container) !== undefined) this.render(container)
+          if (this.#copyIn(container) !== undefined) this.render(container)
       }
       new MutationObserver(renderCopies).observe(document, { childList: true, subtree: true })
     }
@@ -107,7 +107,7 @@ export class Captchas {
       console.error('powgate: there is no such container:', where)
       return undefined
     }
-    const copy = copyIn(container)
+    const copy = this.#copyIn(container)
     if (copy !== undefined) {
       takeOut(copy)
       // A call that names no widget would mean the original, if that has left the page.
@@ -140,10 +140,12 @@ export class Captchas {
   }
 
   /** @param values may replace the widget's `action` and `cdata` */
-  execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
-    this.#setActionAndData(gate, normalized(values))
+  execute({ box, gate, isManual }: Captcha, values?: Values | null): Promise<string> {
+    const isOther = this.#setActionAndData(gate, normalized(values))
     return widget.then(() => {
-      if (isManual && gate.token !== null) gate.reset() // The page may have sent that token already.
+      // A token or verification has the old values, and the page may have sent the token of a manual widget already.
+      if (isManual ? isOther || gate.token !== null : isOther && gate.token !== null) gate.reset()
+      else if (isOther) box.prepend(gate) // begins anew: unlike reset(), that loses no Send that waits
       return gate.execute()
     })
   }
@@ -165,6 +167,16 @@ export class Captchas {
     this.#all.delete(captcha.id)
     takeOut(captcha.box)
     captcha.gate.reset?.() // Otherwise the page would hear of the token's expiry.
+  }
+
+  /**
+   * The box that a page cache (Turbo's) or a script has copied with its container: nobody fills its fields, or hears of its widget.
+   * A button's box stands behind it, perhaps after what a script has put between.
+   */
+  #copyIn(container: Element): Element | undefined {
+    let box = isButton(container) ? container.nextElementSibling : container.querySelector(`:scope>[${MARK}]`)
+    while (box && !box.matches(`[${MARK}],${this.#vendor.selector}`)) box = box.nextElementSibling
+    return box?.hasAttribute(MARK) && !(MARK in box) ? box : undefined
   }
 
   #captchaIn(container: Element): Captcha | undefined {
@@ -198,17 +210,18 @@ export class Captchas {
     return captcha
   }
 
-  /** @throws Error for a value that the vendor refuses too */
-  #setActionAndData(gate: PowGateElement, options: Options): void {
+  /** @returns true if a value has changed. @throws Error for a value that the vendor refuses too */
+  #setActionAndData(gate: PowGateElement, options: Options): boolean {
+    let isOther = false
     for (const [name, pattern] of Object.entries(this.#vendor.patterns ?? {})) {
       const value = options[name]
       if (value === undefined) continue
       if (!pattern.test(String(value)))
         throw new Error(`powgate: "${name}" must match ${pattern}, not "${value}"`)
-      if (gate.getAttribute(name) === String(value)) continue
+      isOther ||= gate.getAttribute(name) !== String(value)
       gate.setAttribute(name, String(value))
-      gate.cancel?.() // A verification that runs has the old value.
     }
+    return isOther
   }
 
   #fieldsOf(options: Options, id: string): (HTMLInputElement | HTMLTextAreaElement)[] {
@@ -258,12 +271,6 @@ export class Captchas {
 }
 
 const isButton = (container: Element) => container.matches('button,input')
-
-/** The box that a page cache (Turbo's) or a script has copied with its container: nobody fills its fields, or hears of its widget. */
-function copyIn(container: Element): Element | undefined {
-  const box = isButton(container) ? container.nextElementSibling : container.querySelector(`:scope>[${MARK}]`)
-  return box?.hasAttribute(MARK) && !(MARK in box) ? box : undefined
-}
 
 function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowGateElement {
   const gate = page.createElement('pow-gate')
