@@ -60,8 +60,11 @@ export class FormLink {
   #field = unclobbered(document).createElement('input')
   #token: string | undefined
   #complaint = ''
-  /** The token that was sent just now, which is not to be sent again. */
+  /** The token that was sent just now, which is not to be sent again, and the event that sent it. */
   #sentToken: string | undefined
+  #sent: Event | undefined
+  /** True if the visitor clicked, or pressed Enter, since the last submission. */
+  #isPressed = false
   readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
@@ -154,13 +157,16 @@ export class FormLink {
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
     on('click', (event, control) => {
       this.#hooks.onUse()
+      this.#isPressed ||= event.isTrusted
       const button = control as HTMLButtonElement
       const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
       if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
-      if (isEnter) void this.#notePressed(event, null)
+      if (!isEnter) return
+      this.#isPressed = true
+      void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     const onClose = ({ target }: Event) =>
@@ -191,7 +197,7 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#token === this.#sentToken) suppress(event)
+      if (this.#isRepeated()) suppress(event)
       else void this.#noteSent(event, this.#token)
       return
     }
@@ -200,13 +206,21 @@ export class FormLink {
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
   }
 
+  /** False without a new press for a script that prevented the submission, for a check of its own, and now goes on with it. */
+  #isRepeated(): boolean {
+    const wasPressed = this.#isPressed
+    this.#isPressed = false
+    return this.#token === this.#sentToken && (wasPressed || !this.#sent!.defaultPrevented)
+  }
+
   /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
   async #noteSent(event: Event, token: string): Promise<void> {
     this.#sentToken = token
+    this.#sent = event
     await sleep(0) // The page's handlers run first, and those of another element of the form, which may suppress the event.
     const isByBrowser = !event.defaultPrevented
     if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    if (this.#sentToken === token) this.#sentToken = undefined
+    if (this.#sent === event) this.#sentToken = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 

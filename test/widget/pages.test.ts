@@ -259,6 +259,21 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
   await eventually(60_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
 })
 
+for (const again of ['form.requestSubmit()', 'form.querySelector("button").click()'])
+  test(`a page prevents Send, checks, and goes on by ${again}: sent once, also after a double click`, async () => {
+    const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
+    await page.evaluate(`document.forms[0].addEventListener('submit', event => {
+  const form = event.target
+  if (form.isChecked) return
+  event.preventDefault()
+  setTimeout(() => { form.isChecked = true; ${again} }, 200)
+})`)
+    await page.dblclick('text=Send')
+    await received()
+    await page.evaluate('new Promise(resolve => setTimeout(resolve, 1000))')
+    assert.equal(pages.forms.length, 1)
+  })
+
 const CHANGES = {
   'the element': `document.forms[0].prepend(${GATE})`,
   'its form': `document.body.prepend(document.forms[0])`,
