@@ -254,9 +254,8 @@ test('comments in src/ are sentences: none begins with a word that needs a sente
 test('versions are pinned exactly', () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const versions: Record<string, string> = { ...manifest.dependencies, ...manifest.devDependencies }
-  for (const [name, version] of Object.entries(versions)) {
+  for (const [name, version] of Object.entries(versions))
     assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, `package.json: ${name} is no exact version`)
-  }
 })
 
 test('the native binaries are those that were looked at: scripts/native-binaries.sh', () => {

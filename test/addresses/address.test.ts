@@ -19,21 +19,14 @@ import { addresses, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
 
 test('addresses are parsed and formatted', () => {
-  const rows: [text: string, canonical: string | undefined][] = [
-    ['127.0.0.1', '127.0.0.1'],
-    ['::ffff:10.1.2.3', '10.1.2.3'],
-    ['::FFFF:0a01:0203', '10.1.2.3'],
-    ['::', '::'],
-    ['::1', '::1'],
-    ['2001:DB8::1', '2001:db8::1'],
-    ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
-    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
-    ['1:2:3:4:5:6:7::', '1:2:3:4:5:6:7:0'],
-    ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
-  ]
+  const canonicals = words(
+    '127.0.0.1=127.0.0.1 ::ffff:10.1.2.3=10.1.2.3 ::FFFF:0a01:0203=10.1.2.3 ::=:: ::1=::1 2001:DB8::1=2001:db8::1',
+    '2001:db8:0:0:1:0:0:1=2001:db8::1:0:0:1 2001:db8:0:1:1:1:1:1=2001:db8:0:1:1:1:1:1',
+    '1:2:3:4:5:6:7::=1:2:3:4:5:6:7:0 64:ff9b::192.0.2.33=64:ff9b::c000:221',
+  )
   const none = words('1.2.3 1.2.3.256 01.2.3.4 0x7f.0.0.1 1.2.3.4:80 [::1] fe80::1%eth0 ::: 12345::')
-  for (const text of ['', '1.2.3.4 ', ...none]) rows.push([text, undefined])
-  for (const [text, canonical] of rows) {
+  for (const row of ['', '1.2.3.4 ', ...none, ...canonicals]) {
+    const [text = '', canonical] = row.split('=')
     const address = parseAddress(text)
     assert.equal(address && formatAddress(address), canonical, text)
     assert.equal(address?.length ?? 16, 16)

@@ -34,9 +34,8 @@ const GOOD: readonly [about: string, bytes: Buffer | string, source: string | un
 for (const [about, header, source] of GOOD) {
   const bytes = Buffer.from(header)
   test(`a header of ${about}: read when it is whole, and not before; what follows is left`, () => {
-    for (let length = 0; length < bytes.length; length++) {
+    for (let length = 0; length < bytes.length; length++)
       assert.equal(readProxyHeader(bytes.subarray(0, length)).status, 'incomplete', `${length} bytes`)
-    }
     for (const rest of ['', 'GET / HTTP/1.1\r\n', bytes]) {
       const read = readProxyHeader(Buffer.concat([bytes, Buffer.from(rest)]))
       assert(read.status === 'complete', JSON.stringify(read))

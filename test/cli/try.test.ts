@@ -214,9 +214,8 @@ for (const kind of STORE_KINDS) {
         // One challenge in eight is solved before the first line is due.
       } while (Number(/counter (\d+)/.exec(run.out)![1]) < 2 ** 18)
       assert.match(run.out, /\[Ksolving: [\d.]+ of about 2\.10 million hashes, [\d.]+ MH\/s, [\d.]+ s\r/)
-      for (const line of run.out.split(/[\r\n]/).filter(line => line.includes('solving'))) {
+      for (const line of run.out.split(/[\r\n]/).filter(line => line.includes('solving')))
         assert.ok(line.length < 80, line)
-      }
     })
 
     test('the endpoints answer curl as the HTTP reference shows', async () => {

@@ -30,21 +30,10 @@ const ofStore = only(name => !WITHOUT_STORE.includes(name))
 /** A server that a busy machine starves for a moment must not fail over; another test is about failovers. */
 const PATIENT_MS = 20_000
 
+const sentinels = () => RedisSentinels.start({ engine: 'redis', downAfterMs: PATIENT_MS })
+const cluster = () => RedisCluster.start({ engine: 'valkey', replicas: 1, nodeTimeoutMs: PATIENT_MS })
+
 onHosts([
-  {
-    kind: 'shared',
-    sections: ofStore,
-    topology: [
-      'Redis behind Sentinels',
-      () => RedisSentinels.start({ engine: 'redis', downAfterMs: PATIENT_MS }),
-    ],
-  },
-  {
-    kind: 'shared',
-    sections: ofStore,
-    topology: [
-      'Valkey as a Cluster',
-      () => RedisCluster.start({ engine: 'valkey', replicas: 1, nodeTimeoutMs: PATIENT_MS }),
-    ],
-  },
+  { kind: 'shared', sections: ofStore, topology: ['Redis behind Sentinels', sentinels] },
+  { kind: 'shared', sections: ofStore, topology: ['Valkey as a Cluster', cluster] },
 ])

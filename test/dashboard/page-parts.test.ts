@@ -131,10 +131,8 @@ describe('problems', () => {
     assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
     assert.match(busy[2]!, /^Workers are late by 300 ms/)
     assert.match(busy[3]!, /^The store is slow/)
-    assert.match(
-      problemsIn({}, { 'restarts store': 1 })[0]!.text,
-      /^A worker or the store process ended or hung/,
-    )
+    const { text } = problemsIn({}, { 'restarts store': 1 })[0]!
+    assert.match(text, /^A worker or the store process ended or hung/)
     const redeemed = { 'requests verify-token 200 ok': 30 }
     const foreign = (count: number) => ({
       ...redeemed,

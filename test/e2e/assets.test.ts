@@ -73,9 +73,8 @@ test('/widget.js is the widget; /compat/<vendor>.js is kept as long, and other n
     assert.deepEqual([status, headers['cache-control']], [200, STABLE], path)
     assert.ok(bytes.equals(content(named(name))), path)
   }
-  for (const path of ['/compat/', '/compat/worker.js', `/compat/${named('worker.js').fileName}`]) {
+  for (const path of ['/compat/', '/compat/worker.js', `/compat/${named('worker.js').fileName}`])
     assert.equal((await get(path)).status, 404, path)
-  }
 })
 
 test('another hash of a known name gives the present content, for no cache; a query is ignored', async () => {
@@ -106,9 +105,8 @@ test('an unknown path below /widget gives 404 not-found', async () => {
 test('304 to whoever has the file in the coding that they would get', async () => {
   const path = `/widget/${named('simd.wasm').fileName}`
   const tags = new Map<string, string>()
-  for (const coding of ['identity', 'gzip', 'br']) {
+  for (const coding of ['identity', 'gzip', 'br'])
     tags.set(coding, (await get(path, { 'Accept-Encoding': coding })).headers.etag!)
-  }
   assert.equal(new Set(tags.values()).size, 3)
   for (const [coding, etag] of tags) {
     assert.match(etag, /^"[\w-]+"$/)
@@ -201,17 +199,15 @@ test('the frame and the worker bring policies of their own, the other files none
   const [workerPolicy, workerEmbedding] = await policies('worker.js')
   assert.match(String(workerPolicy), /script-src 'self' 'wasm-unsafe-eval'/)
   assert.equal(workerEmbedding, 'require-corp')
-  for (const name of ['widget.js', 'page.js', 'simd.wasm', 'powgate.d.ts']) {
+  for (const name of ['widget.js', 'page.js', 'simd.wasm', 'powgate.d.ts'])
     assert.deepEqual(await policies(name), [undefined, undefined], name)
-  }
 })
 
 test('200 requests for widget.js leave the rate limit of /challenge untouched', async () => {
   const site = await service.createSite()
   const from = '127.200.0.1'
-  for (let count = 0; count < 200; count++) {
+  for (let count = 0; count < 200; count++)
     assert.equal((await call(`${service.url}/widget.js`, { from })).status, 200)
-  }
   const headers = { 'X-Site-Key': site.siteKey }
   assert.equal((await call(`${service.url}/challenge`, { from, headers })).status, 200)
 })

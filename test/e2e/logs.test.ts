@@ -139,10 +139,8 @@ describe('lines', () => {
 
   test('a site whose redemptions name no address, a field that is ignored, and a refused body are told once; none is junk', () =>
     withService({}, async (service, client) => {
-      const [bound, unbound] = [
-        await service.createSite({ difficulty: EASY }),
-        await service.createSite({ difficulty: EASY }),
-      ]
+      const create = () => service.createSite({ difficulty: EASY })
+      const [bound, unbound] = [await create(), await create()]
       for (const { siteKey, apiKey } of [bound, unbound])
         for (let count = 0; count < 20; count++) {
           const from = freshAddress()
@@ -156,10 +154,8 @@ describe('lines', () => {
       const [ignored, ...others] = await logged(service, 1, 'field-ignored')
       has(ignored, { level: 'info', site: unbound.siteKey, field: 'theme' })
       assert.deepEqual([...more, ...others], [])
-      for (const wrong of [
-        { token: '' },
-        ...Array(60).fill({ token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }),
-      ])
+      const twoAddresses = { token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }
+      for (const wrong of [{ token: '' }, ...Array(60).fill(twoAddresses)])
         assert.equal((await client.verifyToken(bound.apiKey, wrong)).status, 400)
       const malformed = await logged(service, 1, 'redemption-malformed')
       has(malformed[0], { level: 'info', site: bound.siteKey, reason: 'body-shape expectedIp' })

@@ -28,10 +28,7 @@ const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function start(context: TestContext) {
-  const observed = await startObserved('redis', {
-    ...VISITED_SETTINGS,
-    POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
-  })
+  const observed = await startObserved('redis', { ...VISITED_SETTINGS, POWGATE_FAIL_OPEN_AFTER_SECONDS: '0' })
   context.after(() => observed.service.stop())
   await observed.service.untilReady()
   const site = await observed.service.createSite({ difficulty: ALWAYS_EASY })

@@ -92,9 +92,8 @@ test('changed limits hold and the number of workers follows; what needs a restar
   const client = new Client(service.url)
   const admitted = async () => {
     const from = freshAddress()
-    for (let index = 0; ; index++) {
+    for (let index = 0; ; index++)
       if ((await client.challenge(site.siteKey, { from })).status === 429) return index
-    }
   }
   assert.equal(await admitted(), 3)
 
@@ -120,10 +119,8 @@ test('changed limits hold and the number of workers follows; what needs a restar
 
   // Listeners of that kind could not share the port with those that are there.
   writeFileSync(configFile, 'POWGATE_PROXY_PROTOCOL=on\nPOWGATE_TRUSTED_PROXIES=10.0.0.0/8\n')
-  assert.match(
-    await reload(service, 'all workers are new'),
-    /"settings":\["POWGATE_TRUSTED_PROXIES","POWGATE_PROXY_PROTOCOL"\]/,
-  )
+  const line = await reload(service, 'all workers are new')
+  assert.match(line, /"settings":\["POWGATE_TRUSTED_PROXIES","POWGATE_PROXY_PROTOCOL"\]/)
   assert.equal(await admitted(), 30)
   await service.stop()
 })

@@ -104,12 +104,7 @@ test('SIGTERM at any moment of a start, or while a worker is replaced, ends the 
     assert.doesNotMatch(output().split('"stopping')[1] ?? '', /powgate listens/, when)
   }
   const startOn = (port: number) =>
-    start({
-      PORT: String(port),
-      POWGATE_DATA_DIR: temporaryDir('stop'),
-      POWGATE_WORKERS: '2',
-      ...LONG_DRAIN,
-    })
+    start({ PORT: String(port), POWGATE_DATA_DIR: temporaryDir('stop'), POWGATE_WORKERS: '2', ...LONG_DRAIN })
   for (const ms of [200, 600, 900, 1200, 1500]) {
     const started = startOn(await freePort())
     await sleep(ms)

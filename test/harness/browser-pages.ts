@@ -107,10 +107,7 @@ export class PageServer extends LoopbackServer {
 }
 
 /** The answer to a form that is posted to an address without a page. */
-const RECEIVED: Served = {
-  body: '<!doctype html><html lang="en"><title>Received</title>',
-  headers: {},
-}
+const RECEIVED: Served = { body: '<!doctype html><html lang="en"><title>Received</title>', headers: {} }
 
 /** CSP level 3, section 5.3: the body of a report to a `report-uri`. */
 function policyReport(body: Buffer): PolicyReport {

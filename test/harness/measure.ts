@@ -34,9 +34,8 @@ export function processUsage(pid: number): ProcessUsage {
 /** @returns undefined where the kernel has no `schedstat` */
 function threadsCpuMs(pid: number): number | undefined {
   let nanoseconds = 0
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+  for (const thread of readdirSync(`/proc/${pid}/task`))
     nanoseconds += threadCpuNs(`/proc/${pid}/task/${thread}/schedstat`)
-  }
   return nanoseconds === 0 ? undefined : nanoseconds / 1e6
 }
 

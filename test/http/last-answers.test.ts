@@ -78,11 +78,7 @@ test('a connection ends with its last answer, and not before', async () => {
         request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
         answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
       },
-      'a refusal to a client that has ended its side': {
-        request: post(CLOSE),
-        answer: REFUSAL,
-        ends: true,
-      },
+      'a refusal to a client that has ended its side': { request: post(CLOSE), answer: REFUSAL, ends: true },
       'a file for a client that has ended its side': {
         request: get('GET', PATH, CLOSE),
         answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,

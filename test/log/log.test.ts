@@ -81,13 +81,7 @@ test('an error of a real Redis, a wrong type, with keys and tokens as arguments'
 test('an exception while a request is worked on is told with its request, up to a bound', async () => {
   await client.set('text', 'x')
   const error = await errorOf(client.hset('text', TOKEN, API_KEY))
-  const exchange = {
-    requestId: 'r-1',
-    siteKey: 'site_0',
-    address: undefined,
-    origin: '',
-    receivedAtMs: 0,
-  }
+  const exchange = { requestId: 'r-1', siteKey: 'site_0', address: undefined, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
     for (let i = 0; i < 80; i++) events.faulted(exchange, 'verify', error)

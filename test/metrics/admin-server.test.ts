@@ -89,9 +89,8 @@ describe('the admin port', { concurrency: true }, () => {
       assert.deepEqual([answer.status, answer.json.code], [405, 'method-not-allowed'], method)
       assert.equal(answer.headers.allow, 'GET, HEAD')
     }
-    for (const path of words('/ /health /healthz/ /metrics/../healthz //healthz /HEALTHZ /%68ealthz')) {
+    for (const path of words('/ /health /healthz/ /metrics/../healthz //healthz /HEALTHZ /%68ealthz'))
       assert.equal((await asked(path, 'Host: localhost'))?.status, 404, path)
-    }
   })
 
   test('a fault of a route is a 500 and in the log; one in the middle of an answer breaks it off', async () => {

@@ -12,14 +12,8 @@ const newBackends = () => new Backends(createLogger('silent', {}, []))
 /** The contract's limits a minute: of a backend's address, and of an API key. */
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
-type Row = [
-  host: number,
-  site: string,
-  key: string,
-  perMinute: number,
-  limits?: readonly [number, number],
-  isJunk?: boolean,
-]
+type Row = [host: number, site: string, key: string, perMinute: number, limits?: Limits, isJunk?: boolean]
+type Limits = readonly [number, number]
 
 /** What is told of backends that sent this in a minute. @param hosts that share the limits @param isAddressWhole else the log names networks */
 function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
@@ -122,10 +116,8 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
     watch.update(1, count - 1 + laterMs)
     return watch.unbound.map(({ text }) => text)
   }
-  assert.match(
-    told(20, 0).join(),
-    /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/,
-  )
+  const line = told(20, 0).join()
+  assert.match(line, /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/)
   assert.deepEqual([told(19, 0), told(30, 1), told(30, 0, true)], [[], [], []])
   const day = 86_400_000
   assert.deepEqual([told(20, 0, false, day - 1).length, told(20, 0, false, day)], [1, []], 'a key replaced')

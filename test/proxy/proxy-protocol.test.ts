@@ -11,10 +11,7 @@ import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
 import { challengeRequest, freshProxy, nonceObserver, PROXIES } from './observer.ts'
 
-const ENV = {
-  POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
-  ...UNLIMITED_CHALLENGES,
-}
+const ENV = { POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`, ...UNLIMITED_CHALLENGES }
 const SOURCE = '203.0.113.1'
 const FORWARDED = '198.51.100.7'
 const V6_SOURCE = '20010db8000000000000000000000007'
@@ -92,9 +89,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       const ip = client === 'peer' ? proxy : client
       const connection = await on.open(proxy)
       assert.ok(on.isFor(await connection.request(...parts(on.request())), ip))
-      for (let count = 0; count < 5; count++) {
-        assert.ok(on.isFor(await connection.request(on.request()), ip))
-      }
+      for (let count = 0; count < 5; count++) assert.ok(on.isFor(await connection.request(on.request()), ip))
       connection.close()
     })
 
@@ -210,9 +205,8 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       [through, from],
     ] as const) {
       assert.ok(on.isFor(await connection.request(on.request()), ip))
-      for (let count = 0; count < 3; count++) {
+      for (let count = 0; count < 3; count++)
         assert.ok(on.isFor(await connection.request(Buffer.concat([FORGED, on.request()])), ip))
-      }
       connection.close()
     }
     for (const parts of [[Buffer.concat([FORGED, on.request()])], [FORGED, on.request()]]) {

@@ -183,9 +183,8 @@ describe('spoofing', { concurrency: 8 }, () => {
 })
 
 describe('spoofing through real proxies', { concurrency: true }, () => {
-  for (const kind of ['nginx', 'haproxy', 'haproxy-v2', 'haproxy-tcp'] satisfies ProxyKind[]) {
+  for (const kind of ['nginx', 'haproxy', 'haproxy-v2', 'haproxy-tcp'] satisfies ProxyKind[])
     describe(kind, { concurrency: 8 }, () => through(kind))
-  }
 })
 
 function through(kind: ProxyKind): void {

@@ -196,10 +196,8 @@ async function comment(page: Page, text: string): Promise<void> {
 test('a page from a cache has no token, and works for several visitors, with all scripts deferred too', async () => {
   const path = '/?p=1&cached=1&defer=1'
   const answers = [await call(wordpress.url + path), await call(wordpress.url + path)]
-  assert.deepEqual(
-    answers.map(({ headers }) => headers['x-cache']),
-    ['MISS', 'HIT'],
-  )
+  const cached = answers.map(({ headers }) => headers['x-cache'])
+  assert.deepEqual(cached, ['MISS', 'HIT'])
   assert.match(answers[1]!.text, /<script[^>]* defer src='?"?[^>]*widget\.js/)
   const count = comments()
   for (const text of ['first of the cached page', 'second of the cached page']) {

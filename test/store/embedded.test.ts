@@ -3,20 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import fs, {
-  chownSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, Socket } from 'node:net'
 import { join } from 'node:path'
@@ -257,32 +244,32 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   saveState(dataDir, state, '')
   assert.equal(loaded('')[0], false, 'where the machine tells no boot id, no state is of this boot')
   saveState(dataDir, state, 'boot 1')
-  const bytes = readFileSync(join(dataDir, 'state'))
+  const bytes = fs.readFileSync(join(dataDir, 'state'))
   const change = (fields: object) =>
-    writeFileSync(join(dataDir, 'state'), serialize({ ...deserialize(bytes), ...fields }))
+    fs.writeFileSync(join(dataDir, 'state'), serialize({ ...deserialize(bytes), ...fields }))
   change({ savedAtMs: Date.now() - 86_400_000 })
   assert.match(String(loaded('boot 1')[3]), /or old/)
   change({ layout: -1 })
   assert.match(String(loaded('boot 1')[3]), /another version/)
-  writeFileSync(join(dataDir, 'state'), bytes.subarray(0, bytes.length - 9))
+  fs.writeFileSync(join(dataDir, 'state'), bytes.subarray(0, bytes.length - 9))
   assert.match(String(loaded('boot 1')[3]), /damaged/)
 })
 
 test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async () => {
   const { dataDir, path, file } = newSites()
   const { site } = await createSite(file, { name: 'first' })
-  const before = statSync(path).size
+  const before = fs.statSync(path).size
   await updateSite(file, site.siteKey, { name: 'second' })
   await file.closeFile()
-  const whole = readFileSync(path)
+  const whole = fs.readFileSync(path)
   for (let length = before; length <= whole.length; length++) {
-    writeFileSync(path, whole.subarray(0, length))
+    fs.writeFileSync(path, whole.subarray(0, length))
     const found = sitesIn(dataDir)
     const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
     assert.equal(found.droppedLine === undefined, isWhole || length === before)
     if (found.droppedLine !== undefined)
-      assert.ok(readFileSync(`${path}.dropped`).includes(whole.subarray(before, length)), `${length}`)
+      assert.ok(fs.readFileSync(`${path}.dropped`).includes(whole.subarray(before, length)), `${length}`)
     await updateSite(found, site.siteKey, { name: 'third' })
     await found.closeFile()
     const again = sitesIn(dataDir)
@@ -295,25 +282,25 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'first' })
   const foreign = join(dataDir, 'foreign')
-  writeFileSync(foreign, '')
-  for (const name of [path, join(dataDir, 'state')]) symlinkSync(foreign, `${name}.new`)
+  fs.writeFileSync(foreign, '')
+  for (const name of [path, join(dataDir, 'state')]) fs.symlinkSync(foreign, `${name}.new`)
   t.mock.method(fs, 'rmSync', () => {}) // as if the link came after it
   syncBuiltinESMExports()
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
   assert.throws(() => saveState(dataDir, new State(2 ** 30)), /EEXIST/)
   t.mock.restoreAll()
   syncBuiltinESMExports()
-  assert.equal(readFileSync(foreign, 'utf8'), '')
+  assert.equal(fs.readFileSync(foreign, 'utf8'), '')
   await file.closeFile()
   for (const link of [`${path}.dropped`, path]) {
-    writeFileSync(path, `${readFileSync(path, 'utf8')}{"torn`)
-    rmSync(link, { force: true })
-    symlinkSync(foreign, link)
+    fs.writeFileSync(path, `${fs.readFileSync(path, 'utf8')}{"torn`)
+    fs.rmSync(link, { force: true })
+    fs.symlinkSync(foreign, link)
     assert.throws(
       () => sitesIn(dataDir),
       (error: Error) => error.message.includes(`${link}: it is a link`),
     )
-    assert.equal(readFileSync(foreign, 'utf8'), '')
+    assert.equal(fs.readFileSync(foreign, 'utf8'), '')
   }
 })
 
@@ -353,7 +340,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'a', minScore: 1e-7 }) // JSON does not write it as a flag would
   await file.closeFile()
-  const good = readFileSync(path, 'utf8')
+  const good = fs.readFileSync(path, 'utf8')
   for (const [wrong, what] of [
     ['{"changes": [[', /line \d+: .*JSON/],
     ...['[]', 'null', '5'].map(line => [line, /it is no JSON object/] as const),
@@ -370,7 +357,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"auditFrom": "2026"}', /auditFrom or one of uses is no time/],
     ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
-    writeFileSync(path, `${good}${wrong}\n${good}`)
+    fs.writeFileSync(path, `${good}${wrong}\n${good}`)
     assert.throws(() => sitesIn(dataDir), { name: 'OperatorError', message: what }, wrong)
     const line = good.split('\n').length
     assert.throws(() => sitesIn(dataDir), { message: new RegExp(`line ${line}: `) })
@@ -379,16 +366,16 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 
 /** Ways to cut or replace a file. */
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
-  'cut to 0 bytes': path => truncateSync(path, 0),
-  gone: path => rmSync(path),
-  'cut within its first line': path => truncateSync(path, 100),
-  zeros: path => writeFileSync(path, Buffer.alloc(1000)),
-  'a text': path => writeFileSync(path, 'no such thing\n'.repeat(1000)),
-  'a directory': path => [rmSync(path), mkdirSync(path)],
+  'cut to 0 bytes': path => fs.truncateSync(path, 0),
+  gone: path => fs.rmSync(path),
+  'cut within its first line': path => fs.truncateSync(path, 100),
+  zeros: path => fs.writeFileSync(path, Buffer.alloc(1000)),
+  'a text': path => fs.writeFileSync(path, 'no such thing\n'.repeat(1000)),
+  'a directory': path => [fs.rmSync(path), fs.mkdirSync(path)],
   'without the quotation mark after a name': path => {
-    const text = readFileSync(path, 'latin1')
+    const text = fs.readFileSync(path, 'latin1')
     const at = text.indexOf('"', Math.floor(text.length / 2))
-    writeFileSync(path, text.slice(0, at) + text.slice(at + 1), 'latin1')
+    fs.writeFileSync(path, text.slice(0, at) + text.slice(at + 1), 'latin1')
   },
 }
 
@@ -406,15 +393,15 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
   await store.close()
   await first.close({ saves: true })
   const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
-  writeFileSync(join(dataDir, 'secret'), SECRET)
+  fs.writeFileSync(join(dataDir, 'secret'), SECRET)
   writeServiceUrl(config)
   const copy = temporaryDir('copy')
-  cpSync(dataDir, copy, { recursive: true })
+  fs.cpSync(dataDir, copy, { recursive: true })
 
   /** Starts on the copy with one file damaged. @returns why it refuses, or what becomes of the token */
   const startWith = async (file: string, damage: (path: string) => unknown): Promise<string> => {
-    rmSync(dataDir, { recursive: true })
-    cpSync(copy, dataDir, { recursive: true })
+    fs.rmSync(dataDir, { recursive: true })
+    fs.cpSync(copy, dataDir, { recursive: true })
     damage(join(dataDir, file))
     let server: StoreServer | undefined
     const begin = async () => {
@@ -437,14 +424,14 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
     assert.equal(await startWith('state', damage), 'forgotten', `the state is ${about}`)
   }
   for (const [about, content] of Object.entries(NO_SECRETS)) {
-    const why = await startWith('secret', path => writeFileSync(path, content))
+    const why = await startWith('secret', path => fs.writeFileSync(path, content))
     assert.match(
       why,
       new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+Put back a copy`),
       `the secret is ${about}`,
     )
   }
-  const why = await startWith('secret', path => [rmSync(path), mkdirSync(path)])
+  const why = await startWith('secret', path => [fs.rmSync(path), fs.mkdirSync(path)])
   assert.match(why, /cannot use the secret in .*: it is a directory$/)
   assert.equal(await startWith('state', () => {}), 'used', 'the copy put back')
 })
@@ -452,7 +439,7 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
 test('embedded: without hard links, the secret that another process makes at the same time is used by both', t => {
   const dataDir = temporaryDir('store')
   t.mock.method(fs, 'linkSync', (_: string, path: string) => {
-    writeFileSync(path, SECRET)
+    fs.writeFileSync(path, SECRET)
     throw Object.assign(new Error('link'), { code: 'EPERM' })
   })
   t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
@@ -466,7 +453,7 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
-  const lines = () => readFileSync(path, 'utf8').split('\n').length
+  const lines = () => fs.readFileSync(path, 'utf8').split('\n').length
   assert.ok(lines() < 1200, `${lines()} lines`)
   const told = async (found: EmbeddedSites) => [
     await found.listSites(),
@@ -503,13 +490,13 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const { path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
-  const bytes = readFileSync(path)
+  const bytes = fs.readFileSync(path)
   const makeRoom = fillDisk(t)
   const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full,/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
-  assert.deepEqual(readFileSync(path), bytes)
+  assert.deepEqual(fs.readFileSync(path), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
   assert.ok((await revokeApiKey(file, id)).revokedAt)
   await file.closeFile()
@@ -523,7 +510,7 @@ test('embedded: a change that is written, but whose answer is lost, is not told 
     Promise.all([commit(...args), server.close({ saves: false })]).then(() => true)
   await assert.rejects(createSite(store.sites, { name: 'a' }), /ended .* not known whether this was done/)
   await store.close()
-  assert.match(readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
+  assert.match(fs.readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
 })
 
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
@@ -531,15 +518,15 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   for (let atMs = 1; atMs < 1000; atMs++) await file.noteUses(new Map([[id, atMs]]))
-  const openFiles = () => readdirSync('/proc/self/fd').length
+  const openFiles = () => fs.readdirSync('/proc/self/fd').length
   const before = openFiles()
   const makeRoom = fillDisk(t, 1000) // longer than a change
   for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
+  assert.deepEqual(fs.readdirSync(dataDir), [SITES_JSONL])
   assert.equal(openFiles(), before)
   await file.noteUses(new Map([[id, 2000]]))
-  assert.ok(readFileSync(path, 'utf8').split('\n').length < 100)
+  assert.ok(fs.readFileSync(path, 'utf8').split('\n').length < 100)
   assert.deepEqual(await file.readUses([id]), new Map([[id, 2000]]))
   await file.closeFile()
 })
@@ -549,29 +536,27 @@ test('embedded: a full disk while the state is saved: the part that was written 
   const makeRoom = fillDisk(t)
   await stop({ saves: true })
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
+  assert.deepEqual(fs.readdirSync(dataDir), [SITES_JSONL])
 })
 
 test('embedded: after root has written the sites anew, they still belong to the user of the service', async () => {
   const { path, file } = newSites()
-  if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
-  const { ino, uid, gid } = statSync(path)
+  if (process.getuid!() === 0) fs.chownSync(path, 4242, 4243) // others write a file of their own
+  const { ino, uid, gid } = fs.statSync(path)
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
   await file.closeFile()
-  const written = statSync(path)
+  const written = fs.statSync(path)
   assert.notEqual(written.ino, ino)
   assert.deepEqual([written.uid, written.gid, written.mode & 0o777], [uid, gid, 0o600])
 })
 
 test('embedded: what a command of root makes belongs to the user of the directory', async t => {
   const dataDir = temporaryDir('store')
-  if (process.getuid!() === 0) chownSync(dataDir, 4242, 4243)
+  if (process.getuid!() === 0) fs.chownSync(dataDir, 4242, 4243)
   const { stop } = await start(t, dataDir)
-  const owners = () =>
-    readdirSync(dataDir)
-      .map(name => `${name} ${statSync(join(dataDir, name)).uid}`)
-      .join()
-  const { uid } = statSync(dataDir)
+  const withOwner = (name: string) => `${name} ${fs.statSync(join(dataDir, name)).uid}`
+  const owners = () => fs.readdirSync(dataDir).map(withOwner).join()
+  const { uid } = fs.statSync(dataDir)
   assert.equal(owners(), `sites.jsonl ${uid},store ${uid}`)
   await stop({ saves: true })
   assert.equal(owners(), `sites.jsonl ${uid},state ${uid}`)
@@ -580,14 +565,14 @@ test('embedded: what a command of root makes belongs to the user of the director
 test('embedded: a file of sites that somebody else writes while it serves: no change is told to be done, and the log says why', async t => {
   const { path, store, told, stop } = await start(t)
   const { site } = await createSite(store.sites, { name: 'a' })
-  const backup = readFileSync(path)
+  const backup = fs.readFileSync(path)
   await updateSite(store.sites, site.siteKey, { name: 'b' })
-  writeFileSync(path, backup)
+  fs.writeFileSync(path, backup)
   await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'c' }), /written by somebody else/)
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(told.join(), /sites\.jsonl in .* was replaced, or written by somebody else, under the running/)
   await stop({ saves: true })
-  assert.deepEqual(readFileSync(path), backup)
+  assert.deepEqual(fs.readFileSync(path), backup)
 })
 
 test('embedded: where the file system has become read-only, a command still asks the store that serves', async t => {
@@ -705,10 +690,10 @@ test('embedded: who opens a directory waits until another has left; one that has
 })
 
 test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
-  const { dataDir, store, told, stop } = await start(t, mkdtempSync(join(temporaryDir('store'), 'data')))
+  const { dataDir, store, told, stop } = await start(t, fs.mkdtempSync(join(temporaryDir('store'), 'data')))
   const { site } = await createSite(store.sites, { name: 'a' })
-  renameSync(dataDir, `${dataDir}.old`)
-  mkdirSync(dataDir)
+  fs.renameSync(dataDir, `${dataDir}.old`)
+  fs.mkdirSync(dataDir)
   await assert.rejects(
     updateSite(store.sites, site.siteKey, { name: 'b' }),
     /written by somebody else|moved or replaced/,
@@ -717,15 +702,15 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
   assert.match(told.join(), /moved or replaced/)
   await stop({ saves: true })
-  assert.deepEqual(readdirSync(dataDir), [])
+  assert.deepEqual(fs.readdirSync(dataDir), [])
 })
 
 test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
-  mkdirSync(longest)
+  fs.mkdirSync(longest)
   await (await serveStore(longest)).close({ saves: false })
-  assert.deepEqual(readdirSync(longest), [SITES_JSONL])
+  assert.deepEqual(fs.readdirSync(longest), [SITES_JSONL])
   const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(
     () => socketPath(dataDir),

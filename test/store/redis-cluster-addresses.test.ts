@@ -42,10 +42,8 @@ test('redis cluster: of a node without its name, only what is marked as its IP a
   const others = [['ip', '10.0.0.7'], ['zone', 'a', 'ip', '10.0.0.8'], ['zone', 'a'], []]
   command.resolve([[0, 99, ...others.map(pairs => ['?', 6379, 'id', pairs])]])
   const [[, , ...nodes]] = (await command.promise) as [[number, number, ...[host: string][]]]
-  assert.deepEqual(
-    nodes.map(([host]) => host),
-    ['10.0.0.7', '10.0.0.8', '?', '?'],
-  )
+  const hosts = nodes.map(([host]) => host)
+  assert.deepEqual(hosts, ['10.0.0.7', '10.0.0.8', '?', '?'])
 })
 
 test('redis cluster: a single node that does not know its own address is asked where it answers', async t => {

@@ -324,9 +324,8 @@ export function siteConformance(under: () => TestStore): void {
       await store().noteUses(mapOf({ use00001: 1000, use00002: 2000 }))
       await other().noteUses(mapOf({ use00001: 1500, use00002: 1999 }))
       await other().noteUses(new Map())
-      for (const client of [store(), other()]) {
+      for (const client of [store(), other()])
         assert.deepEqual(await client.readUses(ids), mapOf({ use00001: 1500, use00002: 2000 }))
-      }
       assert.equal((await store().changesSince(revision)).revision, revision)
     })
 

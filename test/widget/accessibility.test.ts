@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { DEFAULT_LANGUAGE, durationText, ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
+import { words } from '../harness/values.ts'
 import {
   assertAccessible,
   EXPIRED_MS,
@@ -59,24 +60,18 @@ function contrastOf(...colours: readonly [string, string]): number {
 }
 
 /** All that is shown of the box, in colours: part, property, what WCAG asks of it. */
-const COLOURED = [
-  ['text', 'color', 4.5],
-  ['detail', 'color', 4.5],
-  ['button', 'color', 4.5],
-  ['button', 'borderTopColor', 3],
-  ['box', 'borderTopColor', 3],
-  ['track', 'stroke', 3],
-  ['ring', 'stroke', 3],
-  ['mark', 'stroke', 3],
-] as const
+const COLOURED = words(
+  'text:color:4.5 detail:color:4.5 button:color:4.5 button:borderTopColor:3 box:borderTopColor:3',
+  'track:stroke:3 ring:stroke:3 mark:stroke:3',
+)
 
 async function assertContrast(page: Page, about: string): Promise<void> {
   const coloursOf = (part: string, property: string) =>
     `getComputedStyle(${GATE}.shadowRoot.querySelector('.${part}')).${property}`
   const background = (await page.evaluate(coloursOf('box', 'backgroundColor'))) as string
-  for (const [part, property, least] of COLOURED) {
+  for (const [part = '', property = '', least] of COLOURED.map(row => row.split(':'))) {
     const contrast = contrastOf((await page.evaluate(coloursOf(part, property))) as string, background)
-    assert.ok(contrast >= least, `${about}, ${part}: ${contrast.toFixed(2)} : 1`)
+    assert.ok(contrast >= Number(least), `${about}, ${part}: ${contrast.toFixed(2)} : 1`)
   }
 }
 
@@ -203,26 +198,17 @@ test('every language has every text, and no other', () => {
 })
 
 test('times as people say them: seconds up to 90, then minutes, then hours, in the language’s own words and digits', () => {
-  const rows: [code: string, seconds: number, isAhead: boolean, text: string][] = [
-    ['en', 1, true, 'in 1 second'],
-    ['en', 90, true, 'in 90 seconds'],
-    ['en', 91, true, 'in 2 minutes'],
-    ['en', 3600, true, 'in 1 hour'],
-    ['en', 5401, true, 'in 2 hours'],
-    ['en', 150, false, '2 minutes'],
-    ['ru', 21, true, 'через 21 секунду'],
-    ['pl', 30, false, '30 sekund'],
-    ['fi', 5, true, '5 sekunnin päästä'],
-    ['sl', 2, true, 'čez 2 sekundi'],
-    ['lt', 120, false, '2 minutės'],
-    ['fa', 5, false, '۵ ثانیه'],
-    ['zh-Hant', 5, true, '5 秒後'],
-  ]
-  for (const [code, seconds, isAhead, text] of rows)
-    assert.equal(
-      durationText({ ...DEFAULT_LANGUAGE, code }, seconds, isAhead),
-      text.replaceAll(' ', '\u00a0'),
-    )
+  const assertTexts = (isAhead: boolean, rows: string) => {
+    for (const row of rows.split(', ')) {
+      const [code = '', seconds, ...text] = row.split(/:? /)
+      const shown = durationText({ ...DEFAULT_LANGUAGE, code }, Number(seconds), isAhead)
+      assert.equal(shown, text.join('\u00a0'))
+    }
+  }
+  assertTexts(true, 'en 1: in 1 second, en 90: in 90 seconds, en 91: in 2 minutes, en 3600: in 1 hour')
+  assertTexts(true, 'en 5401: in 2 hours, ru 21: через 21 секунду, fi 5: 5 sekunnin päästä')
+  assertTexts(true, 'sl 2: čez 2 sekundi, zh-Hant 5: 5 秒後')
+  assertTexts(false, 'en 150: 2 minutes, pl 30: 30 sekund, lt 120: 2 minutės, fa 5: ۵ ثانیه')
 })
 
 test('on a slow line no text comes before its language, and after two seconds the English one', async () => {
@@ -249,20 +235,12 @@ setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textCont
 
 test('the language is the page’s, or the visitor’s; texts can be replaced; English is there without any file', async () => {
   gateway.fail({ path: '/widget/texts-ko.json', isDropped: true })
+  const plain = words('he-IL=he zh-TW=zh-Hant iw=he ur-PK=ur bs-Latn-BA=hr no=nb fa-IR=fa ja=ja xx=en ko=en')
   const rows: [lang: string, textsOf: string, locale?: string, attributes?: string][] = [
-    ['he-IL', 'he'],
-    ['zh-TW', 'zh-Hant'],
-    ['iw', 'he'],
-    ['ur-PK', 'ur'],
-    ['bs-Latn-BA', 'hr'],
-    ['no', 'nb'],
-    ['fa-IR', 'fa'],
-    ['ja', 'ja'],
+    ...plain.map(row => row.split('=') as [string, string]),
     ['xx', 'fr', 'fr-CA'],
-    ['xx', 'en'],
     ['de', 'es', 'en-GB', 'lang="es"'],
     ['de', 'Gleich', 'en-GB', 'text-idle="Gleich"'],
-    ['ko', 'en'],
   ]
   for (const [lang, of, locale = 'en-GB', attributes = ''] of rows) {
     const text = of === 'en' ? ENGLISH.idle : of === 'Gleich' ? of : textsOf(of).idle!

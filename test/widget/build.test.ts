@@ -26,9 +26,7 @@ const text = (name: string) => read(manifest.files.find(file => file.name === na
 test('two builds make the same files', () => {
   const [first, second] = folders.map(folder => readdirSync(folder).sort())
   assert.deepEqual(first, second)
-  for (const name of first!) {
-    assert.ok(read(name).equals(readFileSync(join(folders[1]!, name))), name)
-  }
+  for (const name of first!) assert.ok(read(name).equals(readFileSync(join(folders[1]!, name))), name)
   const expected = manifest.files.flatMap(({ fileName }) => [fileName, `${fileName}.br`, `${fileName}.gz`])
   assert.deepEqual(first, [...expected, 'manifest.json'].sort())
 })

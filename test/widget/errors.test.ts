@@ -158,10 +158,8 @@ test('assets that are blocked: tried five times, then said, and the console name
   const { page, notes } = await inState('failed', open('', { fault: blocked }))
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
-  assert.match(
-    notes.consoleErrors.join('\n'),
-    /pow-gate: the solver does not load: \S+ http\S+\/widget\/page\./,
-  )
+  const told = notes.consoleErrors.join('\n')
+  assert.match(told, /pow-gate: the solver does not load: \S+ http\S+\/widget\/page\./)
 })
 
 for (const solver of ['frame', 'blob', 'page'])

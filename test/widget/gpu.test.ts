@@ -115,9 +115,8 @@ function searchAlone(page: Page, searches: readonly Search[]): Promise<number[]>
     async ([url, list]) => {
       const { search } = await import(url)
       const found: number[] = []
-      for (const { nonce, difficulty, start } of list) {
+      for (const { nonce, difficulty, start } of list)
         found.push(await search({ nonce, difficulty }, 'software', () => true, start))
-      }
       return found
     },
     [`${gateway.origin()}${GPU_FILE}`, searches] as const,

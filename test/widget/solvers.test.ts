@@ -27,9 +27,8 @@ function firstProof(
   count: number,
   puzzle: PuzzleName = 'sha256',
 ): number {
-  for (let counter = start; counter < Math.min(start + count, COUNTER_MAX + 1); counter++) {
+  for (let counter = start; counter < Math.min(start + count, COUNTER_MAX + 1); counter++)
     if (checkProof(nonce, counter, difficulty, puzzle)) return counter
-  }
   return -1
 }
 
@@ -73,9 +72,8 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
     const nonce = 'f'.repeat(32)
     assert.equal(solver(nonce, 32)(FIRST_COUNTER, 50_000), -1)
     assert.equal(solver(nonce, 0)(FIRST_COUNTER, 0), -1)
-    for (const difficulty of [33, -1, Number.NaN]) {
+    for (const difficulty of [33, -1, Number.NaN])
       assert.throws(() => solver(nonce, difficulty)(FIRST_COUNTER, 1), RangeError)
-    }
   })
 
   test(`${name}: two searches at once do not disturb each other`, () => {

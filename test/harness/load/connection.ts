@@ -113,9 +113,8 @@ function answerLength(bytes: Buffer, length: number): number | undefined {
   if (field < 0) field = bytes.indexOf(CONTENT_LENGTH_LOWER)
   let bodyLength = 0
   if (field >= 0 && field < headEnd) {
-    for (let at = field + CONTENT_LENGTH.length; bytes[at] !== CARRIAGE_RETURN; at++) {
+    for (let at = field + CONTENT_LENGTH.length; bytes[at] !== CARRIAGE_RETURN; at++)
       bodyLength = bodyLength * 10 + bytes[at]! - DIGIT_0
-    }
   }
   return headEnd + HEAD_END.length + bodyLength
 }

@@ -168,10 +168,8 @@ for (const { mode, field, element, script } of MODES)
         const scripts = [...text.matchAll(/<script src="(https:[^"]+)"/g)].map(
           ([, address]) => new URL(address!),
         )
-        assert.deepEqual(
-          scripts.map(({ origin, pathname }) => origin + pathname),
-          [SCRIPTS + script],
-        )
+        const urls = scripts.map(({ origin, pathname }) => origin + pathname)
+        assert.deepEqual(urls, [SCRIPTS + script])
         const answer = await call(service.url + script)
         assert.equal(answer.status, 200)
       }
