@@ -9,7 +9,7 @@ const app = express()
 const wordsOf = ({ code }) =>
   code === 'token-missing'
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
-    : `refused: ${code}`
+    : `We could not check that you are a person (${code}). Please send the form again.`
 
 async function human(request, response, next) {
   const result = await gate.verify(request.body?.['powgate-token'], { ip: request.ip })

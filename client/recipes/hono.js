@@ -11,7 +11,7 @@ const app = new Hono()
 const wordsOf = ({ code }) =>
   code === 'token-missing'
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
-    : `refused: ${code}`
+    : `We could not check that you are a person (${code}). Please send the form again.`
 
 app.post('/contact', async c => {
   const form = await c.req.parseBody()

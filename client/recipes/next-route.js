@@ -7,7 +7,7 @@ let gate
 const wordsOf = ({ code }) =>
   code === 'token-missing'
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
-    : `refused: ${code}`
+    : `We could not check that you are a person (${code}). Please send the form again.`
 
 /**
  * The visitor's address: the last in the header, which the proxy nearest to Next.js wrote. Without a proxy Next.js writes it,

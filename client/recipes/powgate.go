@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -35,7 +36,7 @@ func verify(token, ip string) (code string, err error) {
 		return "", err
 	}
 	body, _ := json.Marshal(map[string]string{"token": token, "expectedIp": ip, "idempotencyKey": hex.EncodeToString(key)})
-	for attempt := 0; attempt <= 2; attempt++ {
+	for attempt := 0; ; attempt++ {
 		status, result, failure := send(body)
 		switch {
 		case status == 200 && result.Success:
@@ -49,9 +50,11 @@ func verify(token, ip string) (code string, err error) {
 		default:
 			err = fmt.Errorf("status %d, code %q", status, result.Code)
 		}
+		if attempt == 2 {
+			return "", err
+		}
 		time.Sleep(100 * time.Millisecond << attempt)
 	}
-	return "", err
 }
 
 type answer struct {
@@ -61,7 +64,7 @@ type answer struct {
 
 // send gives the status 0 and an error if no whole answer came.
 func send(body []byte) (status int, result answer, err error) {
-	request, err := http.NewRequest("POST", os.Getenv("POWGATE_URL")+"/verify-token", bytes.NewReader(body))
+	request, err := http.NewRequest("POST", strings.TrimRight(os.Getenv("POWGATE_URL"), "/")+"/verify-token", bytes.NewReader(body))
 	if err != nil {
 		return 0, result, err
 	}
@@ -82,7 +85,7 @@ func send(body []byte) (status int, result answer, err error) {
 // words are for the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.
 func words(code string) string {
 	if code != "token-missing" {
-		return "refused: " + code
+		return "We could not check that you are a person (" + code + "). Please send the form again."
 	}
 	return "We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again."
 }

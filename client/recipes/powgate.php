@@ -11,7 +11,7 @@ function powgate_setting(string $name): string {
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(mixed $token, string $ip, int $retries = 2): ?string {
     if (!is_string($token) || $token === '') return 'token-missing';
-    $url = powgate_setting('POWGATE_URL') . '/verify-token';
+    $url = rtrim(powgate_setting('POWGATE_URL'), '/') . '/verify-token';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [
@@ -32,7 +32,7 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
             return null;
         if ($status === 400 && isset($answer['code'])) return $answer['code'];
         if (!in_array($status, [0, 200, 502, 503, 504], true)) break;
-        usleep(100_000 * 2 ** $attempt);
+        if ($attempt < $retries) usleep(100_000 * 2 ** $attempt);
     }
     if ($status === 0) throw new NoVerdict('no answer: ' . (error_get_last()['message'] ?? $url));
     throw new NoVerdict("status $status, " . ($answer['code'] ?? 'which is no verdict'));
@@ -40,7 +40,7 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
 
 /** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */
 function words(string $code): string {
-    if ($code !== 'token-missing') return "refused: $code";
+    if ($code !== 'token-missing') return "We could not check that you are a person ($code). Please send the form again.";
     return 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.';
 }
 

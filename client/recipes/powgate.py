@@ -34,7 +34,7 @@ def verify(token, ip):
     # The key is new for each call, and the same for its retries: they are one redemption.
     body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
     headers = {"Authorization": "Bearer " + setting("POWGATE_API_KEY"), "Content-Type": "application/json"}
-    request = urllib.request.Request(setting("POWGATE_URL") + "/verify-token", data=body, headers=headers)
+    request = urllib.request.Request(setting("POWGATE_URL").rstrip("/") + "/verify-token", data=body, headers=headers)
     for attempt in range(RETRIES + 1):
         status, answer = send(request)
         if status == 200 and answer.get("success") is True:
@@ -43,7 +43,8 @@ def verify(token, ip):
             return answer["code"]
         if status not in (0, 502, 503, 504):
             break
-        time.sleep(0.1 * 2**attempt)
+        if attempt < RETRIES:
+            time.sleep(0.1 * 2**attempt)
     if status == 0:
         raise NoVerdict("no answer: %s" % answer.get("error", "it was cut"))
     raise NoVerdict("status %d, %s" % (status, answer.get("code", "which is no verdict")))
@@ -66,7 +67,7 @@ def send(request):
 def words(code):
     """For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token."""
     if code != "token-missing":
-        return "refused: " + code
+        return "We could not check that you are a person (%s). Please send the form again." % code
     return "We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again."
 
 

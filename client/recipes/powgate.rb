@@ -15,7 +15,7 @@ module Powgate
   def self.verify(token, ip, retries: 2)
     return 'token-missing' if token.to_s.empty?
 
-    uri = URI("#{setting('POWGATE_URL')}/verify-token")
+    uri = URI("#{setting('POWGATE_URL').sub(%r{/+\z}, '')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
                                        'Authorization' => "Bearer #{setting('POWGATE_API_KEY')}")
     # The key is new for each call, and the same for its retries: they are one redemption.
@@ -28,7 +28,7 @@ module Powgate
       return answer['code'] if status == 400 && answer['code']
       break unless [0, 502, 503, 504].include?(status)
 
-      sleep 0.1 * 2**attempt
+      sleep 0.1 * 2**attempt if attempt < retries
     end
     raise NoVerdict, "no answer: #{answer['error']}" if status.zero?
 
@@ -47,7 +47,7 @@ module Powgate
 
   # For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.
   def self.words(code)
-    return "refused: #{code}" unless code == 'token-missing'
+    return "We could not check that you are a person (#{code}). Please send the form again." unless code == 'token-missing'
 
     'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
   end

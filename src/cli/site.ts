@@ -7,7 +7,7 @@ import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { exportFile, inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
-import { serviceUrl } from '../sites/service-files.ts'
+import { hasServed, serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
   commit,
@@ -150,12 +150,15 @@ async function runCreate(input: Input): Promise<void> {
   printPairs([['API key', apiKey], ...siteLines(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const url = serviceUrl(commandSettings())
+  const config = commandSettings()
+  // Before the first start the settings may not be the service's, but `try` finds the service later.
+  const isGuess = config.redis === undefined && !hasServed(config)
+  const target = isGuess ? configFlag() : ` --url ${serviceUrl(config)}`
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
     '',
-    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey} --url ${url}${origin}`,
+    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}${target}${origin}`,
     ...(site.limits?.redeem === undefined ? ['', redeemText(site)] : []),
   )
 }
@@ -174,7 +177,7 @@ async function runDelete(input: Input): Promise<void> {
     const apiKeys = changes.length - 1 // the first change is the site's
     if (input.text('name')?.trim() !== site.name)
       throw new OperatorError(
-        `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
+        `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API key${apiKeys === 1 ? '' : 's'}, the audit log stays`,
       )
     await commit(store, changes, author)
     return { siteKey: site.siteKey, name: site.name, apiKeys }

@@ -56,7 +56,7 @@ const site = await service.createSite({ difficulty: EASY })
 const network = await FaultyProxy.start(service.port)
 const { PATH, HOME } = process.env
 const forTools = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
-const env = { PATH, HOME, ...forTools, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey }
+const env = { PATH, HOME, ...forTools, POWGATE_URL: `${network.origin()}//`, POWGATE_API_KEY: site.apiKey }
 const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
@@ -255,7 +255,7 @@ function server(args: string, contentType: string, encode: (token: string) => st
       from: ip,
     })
     if (status === 200 && text === 'thank you') return 'ok'
-    if (status === 403) return text.replace('refused: ', '')
+    if (status === 403) return text.replace(/^.* person \(([\w-]+)\)\. Please send .*$/, '$1')
     assert.equal(status, 503, text)
     return undefined
   }
@@ -290,7 +290,7 @@ function programTests(name: string, command: string, ...args: readonly string[])
   const ended = async (token: string, ip: string, env: NodeJS.ProcessEnv) => {
     try {
       const { stdout } = await run(command, [...args, token, ip], { cwd: project, env })
-      return { word: stdout.trim().replace('refused: ', ''), why: '' }
+      return { word: stdout.trim().replace(/^.* person \(([\w-]+)\)\. Please send .*$/, '$1'), why: '' }
     } catch (error) {
       const { stdout, stderr } = error as { stdout: string; stderr: string }
       // A trace may quote the line that raises, with its texts in quotation marks; the reason itself comes last.

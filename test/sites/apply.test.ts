@@ -246,7 +246,7 @@ describe('apply', { concurrency: true }, () => {
         const { site, apiKey } = await onStore(store => createSite(store, { name: 'old shop' }))
         const { siteKey } = site
         const line = await powgate.problem(1, 'site delete', siteKey)
-        assert.match(line, /^--name: expected "old shop", .* its 1 API keys, the audit log stays$/)
+        assert.match(line, /^--name: expected "old shop", .* its 1 API key, the audit log stays$/)
         const gone = await powgate.json('site delete', siteKey, '--name', 'old shop')
         assert.deepEqual(gone, { siteKey, name: 'old shop', apiKeys: 1, store: place })
         assert.ok(!(await allSites()).some(one => one.siteKey === siteKey))
