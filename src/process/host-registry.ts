@@ -83,7 +83,7 @@ export class HostRegistry {
     const before = this.#joined?.store
     if (before === undefined || config.redis === undefined) return
     const store = await openSiteStore(config).catch(() => before)
-    // While this waited, the host may have left, or a later reload may have connected.
+    // The host may have left meanwhile, or a later reload may have connected.
     const isWanted = this.#joined?.store === before
     if (isWanted) this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
     if (store !== before) await (isWanted ? before : store).close()
