@@ -52,7 +52,7 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   return Object.assign(sites, { close: async () => connection.close() })
 }
 
-/** Whether a service has the directory's socket. If the directory cannot be used, the error names that rather than the socket. */
+/** True if a service has the directory's socket. If the directory cannot be used, the error names that rather than the socket. */
 async function isOwned(dataDir: string): Promise<boolean> {
   try {
     return await isServed(socketPath(dataDir))
