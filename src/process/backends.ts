@@ -38,7 +38,7 @@ export class Backends {
   #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
   /** Sites whose unbound redemptions were logged. */
   readonly #unboundLogged = new Set<string>()
-  readonly #bodiesLogged = new Set<string>()
+  readonly #bodiesLogged = { 'field-ignored': new Set<string>(), 'redemption-malformed': new Set<string>() }
   /** When each caller's limit was last logged. */
   readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
@@ -125,10 +125,16 @@ export class Backends {
     return [...told.values()]
   }
 
-  #logOnce(event: string, site: string, fields: Readonly<Record<string, string>>, text: string): void {
-    const key = JSON.stringify([event, site, fields])
-    if (this.#bodiesLogged.size === BODIES_LOGGED_MAX || this.#bodiesLogged.has(key)) return
-    this.#bodiesLogged.add(key)
+  #logOnce(
+    event: 'field-ignored' | 'redemption-malformed',
+    site: string,
+    fields: Readonly<Record<string, string>>,
+    text: string,
+  ): void {
+    const logged = this.#bodiesLogged[event]
+    const key = JSON.stringify([site, fields])
+    if (logged.size === BODIES_LOGGED_MAX || logged.has(key)) return
+    logged.add(key)
     this.#log.info({ event, site, ...fields }, text)
   }
 

@@ -28,6 +28,7 @@ export class HostRegistry {
   readonly #run = { id: randomBytes(6).toString('hex'), startedAt: Date.now() }
   /** undefined before `join`, after `leave`, and always with the embedded store. */
   #joined: { readonly store: SiteStore & { close(): Promise<void> }; readonly note: HostNote } | undefined
+  #reconnects = 0
   #differencesLogged = ''
   /** The hosts of the store, this one too, as of the last note. */
   living: readonly HostNote[] = []
@@ -80,13 +81,14 @@ export class HostRegistry {
    * present one stays.
    */
   async reconnect(config: Config): Promise<void> {
+    if (this.#joined === undefined || config.redis === undefined) return
+    const turn = ++this.#reconnects
+    const store = await openSiteStore(config).catch(() => undefined)
     const before = this.#joined?.store
-    if (before === undefined || config.redis === undefined) return
-    const store = await openSiteStore(config).catch(() => before)
-    // The host may have left meanwhile, or a later reload may have connected.
-    const isWanted = this.#joined?.store === before
-    if (isWanted) this.#joined = { store, note: { ...this.#run, ...termsOf(config) } }
-    if (store !== before) await (isWanted ? before : store).close()
+    // The host may have left meanwhile, or a later reload may be under way: its values count.
+    if (before === undefined || turn !== this.#reconnects) return store?.close()
+    this.#joined = { store: store ?? before, note: { ...this.#run, ...termsOf(config) } }
+    if (store !== undefined) await before.close()
     await this.#note()
   }
 

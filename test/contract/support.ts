@@ -53,7 +53,7 @@ interface Topology {
 }
 
 interface HostOptions extends SuiteOptions {
-  /** With a topology `embedded`, so that the service starts no Redis of its own. */
+  /** With a topology `shared`, so that the service starts no Redis of its own. */
   readonly kind: StartKind
   readonly sections: Sections
   /** The proxy in front of the service, which passes on the client's address. */

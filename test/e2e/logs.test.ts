@@ -137,7 +137,7 @@ describe('lines', () => {
     })
   })
 
-  test('a site whose redemptions name no address, a field that is ignored, and a refused body are told once; none is junk', () =>
+  test('a site whose redemptions name no address, a field that is ignored, and a body refused for another than the token are told once', () =>
     withService({}, async (service, client) => {
       const create = () => service.createSite({ difficulty: EASY })
       const [bound, unbound] = [await create(), await create()]
@@ -154,12 +154,11 @@ describe('lines', () => {
       const [ignored, ...others] = await logged(service, 1, 'field-ignored')
       has(ignored, { level: 'info', site: unbound.siteKey, field: 'theme' })
       assert.deepEqual([...more, ...others], [])
-      const twoAddresses = { token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }
-      for (const wrong of [{ token: '' }, ...Array(60).fill(twoAddresses)])
+      for (const wrong of [{ token: '' }, { token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }])
         assert.equal((await client.verifyToken(bound.apiKey, wrong)).status, 400)
       const malformed = await logged(service, 1, 'redemption-malformed')
       has(malformed[0], { level: 'info', site: bound.siteKey, reason: 'body-shape expectedIp' })
-      assert.deepEqual([malformed.length, ...(await logged(service, 0, 'redemption-junk'))], [1])
+      assert.equal(malformed.length, 1)
     }))
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>

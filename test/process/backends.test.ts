@@ -86,6 +86,20 @@ test('junk is told apart, without a command that raises a limit, and adds nothin
 
 const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ...GOOD_BODY }
 
+test('calls that are refused for their form are told once, and are no junk', () => {
+  const lines: string[] = []
+  const watch = new Backends(createLogger('info', {}, [], { write: line => lines.push(line) }))
+  const counts = new BackendCounts(true, 64)
+  for (const badBody of ['content-type', 'body-shape expectedIp', 'body-shape expectedIp']) {
+    for (let count = 0; count < 100; count++)
+      counts.note(parseAddress('::1')!, { ...REQUEST, isJunk: true, badBody }, true)
+    watch.add(counts.take(), 0)
+  }
+  watch.update(1, 0)
+  assert.deepEqual(watch.limitsHalfUsed, [])
+  assert.equal(lines.filter(line => line.includes('"redemption-malformed"')).length, 2)
+})
+
 test('the limit that is told is the one that a site got last, also of IPv6 backends whose prefix shares it', () => {
   const [watch, counts] = [newBackends(), new BackendCounts(true, 64)]
   for (const [host, limit] of [100, 110].entries()) {

@@ -58,15 +58,17 @@ test('a rotation of secrets by the documented steps is no difference at any step
   )
 })
 
-test('a host that leaves while it connects again leaves no note behind, and no connection', async t => {
+test('of two reloads at once the later counts; a host that leaves meanwhile leaves no note behind, and no connection', async t => {
   const redis = await RedisServer.start()
   t.after(() => redis.stop())
   const registry = new HostRegistry(createLogger('silent'))
   const config = await registry.join(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
-  await Promise.all([registry.reconnect(config), registry.reconnect(config), registry.leave()])
+  const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // but this one
+  await Promise.all([registry.reconnect(config), registry.reconnect({ ...config, workers: 7 })])
+  assert.deepEqual([await clients(), registry.living.map(({ workers }) => workers)], [1, [7]])
+  await Promise.all([registry.reconnect(config), registry.leave()])
   const store = await openSiteStore(config)
   assert.deepEqual((await store.livingHosts()).living, [])
   await store.close()
-  const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // but this one
   await eventually(5000, 'every connection is closed', async () => (await clients()) === 0)
 })
