@@ -30,6 +30,15 @@ interface FormHooks {
   readonly onSpent: () => void
 }
 
+/** True while the page handles what the visitor clicked or typed. */
+let isPressing = false
+for (const type of ['click', 'keydown'])
+  listen(document, type, async ({ isTrusted }) => {
+    isPressing ||= isTrusted
+    await sleep(0)
+    isPressing = false
+  })
+
 const FIELD = 'powgate-token'
 /** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
@@ -60,11 +69,8 @@ export class FormLink {
   #field = unclobbered(document).createElement('input')
   #token: string | undefined
   #complaint = ''
-  /** The token that was sent just now, which is not to be sent again, and the event that sent it. */
-  #sentToken: string | undefined
+  /** The event that sent the token just now, so that it is not sent again. */
   #sent: Event | undefined
-  /** True if the visitor clicked, or pressed Enter, since the last submission. */
-  #isPressed = false
   readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
@@ -105,6 +111,7 @@ export class FormLink {
 
   /** @param complaint what the browser says if there is no token */
   setToken(token: string | undefined, complaint: string, isDisabled: boolean): void {
+    if (token !== this.#token) this.#sent = undefined
     this.#token = token
     this.#complaint = complaint
     this.#showValidity(token !== undefined)
@@ -157,16 +164,13 @@ export class FormLink {
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
     on('click', (event, control) => {
       this.#hooks.onUse()
-      this.#isPressed ||= event.isTrusted
       const button = control as HTMLButtonElement
       const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
       if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
-      if (!isEnter) return
-      this.#isPressed = true
-      void this.#notePressed(event, null)
+      if (isEnter) void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     const onClose = ({ target }: Event) =>
@@ -197,7 +201,8 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#isRepeated()) suppress(event)
+      // A script that prevented the submission, for a check of its own, may go on with it: nobody presses then.
+      if (this.#sent && (isPressing || !this.#sent.defaultPrevented)) suppress(event)
       else void this.#noteSent(event, this.#token)
       return
     }
@@ -206,21 +211,13 @@ export class FormLink {
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
   }
 
-  /** False without a new press for a script that prevented the submission, for a check of its own, and now goes on with it. */
-  #isRepeated(): boolean {
-    const wasPressed = this.#isPressed
-    this.#isPressed = false
-    return this.#token === this.#sentToken && (wasPressed || !this.#sent!.defaultPrevented)
-  }
-
   /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
   async #noteSent(event: Event, token: string): Promise<void> {
-    this.#sentToken = token
     this.#sent = event
     await sleep(0) // The page's handlers run first, and those of another element of the form, which may suppress the event.
     const isByBrowser = !event.defaultPrevented
-    if (event !== suppressed) await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    if (this.#sent === event) this.#sentToken = undefined
+    await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
+    if (this.#sent === event) this.#sent = undefined
     if (isByBrowser && this.#token === token) this.#hooks.onSpent()
   }
 
@@ -310,11 +307,7 @@ export class FormLink {
   }
 }
 
-/** The last submission that an element stopped. Another element of the form may have taken its token for sent. */
-let suppressed: Event | undefined
-
 function suppress(event: Event): void {
-  suppressed = event
   event.preventDefault()
   event.stopImmediatePropagation()
 }

@@ -130,7 +130,11 @@ test('the page shows what was sent, for all sites and for the one that is chosen
   await page.getByRole('combobox', { name: 'Site' }).selectOption({ index: 0 })
   const isOfAll = async () => (await funnelOf(page))[0] === ALL.funnel[0]
   await eventually(PATIENCE_MS, 'all sites again', isOfAll)
-  assert.deepEqual(visit.troubles, [])
+  const isOfGoto = (trouble: string) => trouble.endsWith('ERR_ABORTED') // page.goto() above may end a poll
+  assert.deepEqual(
+    visit.troubles.filter(trouble => !isOfGoto(trouble)),
+    [],
+  )
   await page.context().close()
 })
 

@@ -182,6 +182,7 @@ test('Turnstile, execute() with another action: a Send that waits, and a widget 
   await execute('late')
   release()
   assert.equal((await redeem(await postedAs('cf-turnstile-response'))).action, 'late')
+  await page.waitForURL('**/received') // the backend has the form before the page shows its answer
   await page.goBack()
   await called(page, 'passed')
   await execute('later')

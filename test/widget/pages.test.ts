@@ -259,9 +259,33 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
   await eventually(60_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
 })
 
-for (const again of ['form.requestSubmit()', 'form.querySelector("button").click()'])
+const PRESSES = {
+  'a button outside of the form': ['#outside'],
+  'Ctrl+Enter': ['textarea', 'Control+Enter'],
+  'Enter in a form without a button': ['[name=name]', 'Enter'],
+}
+for (const [what, [selector, keys]] of Object.entries(PRESSES))
+  test(`two presses where a script sends the form, ${what}: one call`, async () => {
+    const { page } = await inState('verified', open('', { fields: '<textarea></textarea>' }))
+    await page.evaluate(`window.calls = 0
+const [form] = document.forms
+form.querySelector(':scope > button').remove()
+form.insertAdjacentHTML('afterend', '<button id="outside" onclick="document.forms[0].requestSubmit()">Send</button>')
+form.querySelector('textarea').addEventListener('keydown', event => event.ctrlKey && event.key === 'Enter' && form.requestSubmit())
+form.addEventListener('submit', event => { event.preventDefault(); calls++ })`)
+    if (keys === undefined) await page.dblclick(selector!)
+    else for (const key of [keys, keys]) await page.press(selector!, key)
+    assert.equal(await page.evaluate('calls'), 1)
+  })
+
+const TWIN = `<pow-gate ${KEY} auto="load" name="twin"></pow-gate>`
+for (const [again, fields] of [
+  ['form.requestSubmit()', ''],
+  ['form.querySelector(":scope > button").click()', TWIN],
+])
   test(`a page prevents Send, checks, and goes on by ${again}: sent once, also after a double click`, async () => {
-    const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
+    const { page } = await inState('verified', open('', { form: 'target="elsewhere"', fields }))
+    await untilState(page, 'verified', 'pow-gate:last-of-type')
     await page.evaluate(`document.forms[0].addEventListener('submit', event => {
   const form = event.target
   if (form.isChecked) return
