@@ -30,15 +30,6 @@ interface FormHooks {
   readonly onSpent: () => void
 }
 
-/** True while the page handles what the visitor clicked or typed. */
-let isPressing = false
-for (const type of ['click', 'keydown'])
-  listen(document, type, async ({ isTrusted }) => {
-    isPressing ||= isTrusted
-    await sleep(0)
-    isPressing = false
-  })
-
 const FIELD = 'powgate-token'
 /** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
@@ -306,6 +297,15 @@ export class FormLink {
     this.#hooks.onLate(isRepeated)
   }
 }
+
+/** True while the page handles what the visitor clicked or typed. */
+let isPressing = false
+for (const type of ['click', 'keydown'])
+  listen(document, type, async ({ isTrusted }) => {
+    isPressing ||= isTrusted
+    await sleep(0)
+    isPressing = false
+  })
 
 function suppress(event: Event): void {
   event.preventDefault()

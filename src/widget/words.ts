@@ -77,7 +77,6 @@ export class Words {
   /** The line of text, and below it `detail`: how long a wait takes, or the code of what the site's owner has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const text = this.text(key).replace('{s}', this.#time(this.#slowSeconds(), false)) // in `slow` alone
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
@@ -85,6 +84,8 @@ export class Words {
       const seconds = Math.max(1, Math.ceil((this.#waiting.untilMs - nowMs()) / 1000))
       detail = this.text('wait').replace('{s}', this.#time(seconds, true))
     }
+    // Only `slow` tells a time. The browser's first format of one takes 20 to 60 ms of the page, so no other text asks for it.
+    const text = this.text(key).replace('{s}', () => this.#time(this.#slowSeconds(), false))
     return { text, detail }
   }
 

@@ -230,6 +230,14 @@ async function bestLongestTask(attributes: string, enoughMs: number): Promise<nu
   return best
 }
 
+test('no time is formatted while no text tells one: the first format blocks the page for 20 ms and more', async () => {
+  const count = `window.formats = 0
+for (const name of ['NumberFormat', 'RelativeTimeFormat'])
+  Intl[name] = new Proxy(Intl[name], { construct: (...all) => (formats++, Reflect.construct(...all)) })`
+  const { page } = await verifiedOn('', { visit: { prepare: opened => opened.addInitScript(count) } })
+  assert.equal(await page.evaluate('formats'), 0)
+})
+
 test('the page stays responsive at 20 bits: no task of 50 ms with workers', async () => {
   assert.ok((await bestLongestTask('', 50)) < 50)
   assert.ok((await bestLongestTask('solver="blob"', 50)) < 50)
