@@ -32,13 +32,25 @@ class Host {
   constructor(name: string, port: number, redisUrl: string) {
     this.etc = temporaryDir(name)
     const config = join(this.etc, 'powgate.conf')
-    const env = { POWGATE_CONFIG_FILE: config, POWGATE_SECRETS: '', POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS }
-    this.service = TestService.prepare(env, port)
-    writeFileSync(config, `POWGATE_DATA_DIR=${this.service.dataDir}\n`)
+    this.service = TestService.prepare({ POWGATE_CONFIG_FILE: config, POWGATE_SECRETS: '', HOST: '' }, port)
+    const first = {
+      HOST: '127.0.0.1',
+      POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS,
+      POWGATE_DATA_DIR: this.service.dataDir,
+    }
+    writeFileSync(
+      config,
+      Object.entries(first)
+        .map(line => `${line.join('=')}\n`)
+        .join(''),
+    )
     this.#names = {
       '/var/lib/powgate': this.service.dataDir,
       '/etc/powgate': this.etc,
       'redis://10.0.0.7:6379': redisUrl,
+      '10.0.0.5': '127.0.0.1',
+      '10.0.0.6': '127.0.0.1',
+      '10.0.3.7': PROXY_ADDRESS,
       ' -g powgate': '',
       ' sites.json': ` ${join(this.etc, 'sites.json')}`,
     }
