@@ -15,6 +15,16 @@ export interface RawAnswer {
 
 const ANSWER_MS = 60_000
 
+/**
+ * @param line such as `GET /challenge`
+ * @param headers as lines
+ * @param body one byte a character, sent with its length; undefined: none
+ */
+export function requestText(line: string, headers: readonly string[] = [], body?: string): string {
+  const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
+  return `${[`${line} HTTP/1.1`, 'Host: powgate', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
+}
+
 export class RawConnection {
   readonly socket: Socket
   #bytes = Buffer.alloc(0)

@@ -73,7 +73,7 @@ export class TestService {
   readonly env: Readonly<Record<string, string>>
   readonly dataDir: string
   readonly #main: string
-  readonly #lines: string[] = []
+  output = ''
   #process: ChildProcess | undefined
   #endInProcess: (() => Promise<void>) | undefined
 
@@ -154,7 +154,7 @@ export class TestService {
     const listening = new Promise<void>((resolve, reject) => {
       const take = (chunk: Buffer) => {
         const text = chunk.toString()
-        this.#lines.push(text)
+        this.output += text
         if (text.includes('powgate listens')) resolve()
       }
       child.stdout.on('data', take)
@@ -170,10 +170,6 @@ export class TestService {
     })
     await within(START_MS, listening, () => `the service does not listen:\n${this.output}`)
     noteProcesses(this.pid)
-  }
-
-  get output(): string {
-    return this.#lines.join('')
   }
 
   get pid(): number {

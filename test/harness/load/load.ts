@@ -258,13 +258,11 @@ export abstract class Load implements ConnectionOwner {
     line.send(request, sinceMs)
   }
 
-  /** Called once for each connection, when it stands. */
   connected(line: Line): void {
     this.#idle.push(line)
     this.#sendDue()
   }
 
-  /** The connection has ended, but not by `close`. */
   lost(line: Line, problem: string): void {
     if (!this.#lines.delete(line)) return
     if (line.isBusy || !this.target.reconnects) this.fail(line, problem)

@@ -4,6 +4,7 @@
 
 import { type V2Options, v2Header } from '../../harness/proxy-header.ts'
 import { Random } from '../../harness/random.ts'
+import { requestText } from '../../harness/raw-http.ts'
 import { words } from '../../harness/values.ts'
 import { type Genuine, mutated, oneOf } from './bad-bodies.ts'
 import { ROWS } from './conformance-rows.ts'
@@ -17,12 +18,6 @@ export interface BadInput {
 }
 
 const JSON_TYPE = 'Content-Type: application/json'
-
-/** @param line as "GET /challenge" @param headers as lines @param body one byte a character; undefined: none */
-function requestText(line: string, headers: readonly string[], body?: string): string {
-  const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
-  return `${[`${line} HTTP/1.1`, 'Host: powgate', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
-}
 
 type Make = (random: Random, genuine: Genuine) => string | string[]
 
