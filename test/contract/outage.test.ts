@@ -1,7 +1,7 @@
 /** Contract §7 and §8: 503 while the store is away, as the OpenAPI document says; /verify-token fails closed. */
 
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
@@ -90,6 +90,7 @@ describe('Redis is away', () => {
       return whileAway.at(-1)!.status === 200
     })
   })
+  after(() => subject.service.stop())
 
   test('§7 /verify-token: 503, the endpoint fails closed, with the failure body and Retry-After; also if the body is wrong', async () => {
     for (const body of [...Array.from({ length: CONNECTIONS }, () => ({ token })), '{}']) {
@@ -171,9 +172,10 @@ describe('Redis is away', () => {
   })
 })
 
-test('§7, decided: with POWGATE_FAIL_OPEN=none only a site of its own policy fails open, its limits divided among the workers', async () => {
+test('§7, decided: with POWGATE_FAIL_OPEN=none only a site of its own policy fails open, its limits divided among the workers', async t => {
   const subject = new Subject()
   await prepareWarm(subject, { POWGATE_FAIL_OPEN: 'none' })
+  t.after(() => subject.service.stop())
   const openSite = await warmSite(subject, { challenge: true, verify: true })
   await subject.service.redis!.kill()
   await untilOpen(subject, openSite)
@@ -186,6 +188,7 @@ test('§7, decided: with POWGATE_FAIL_OPEN=none only a site of its own policy fa
 describe('Redis is frozen', () => {
   const subject = new Subject()
   before(() => prepareWarm(subject, { POWGATE_STORE_DEADLINE_MS: '1000' }))
+  after(() => subject.service.stop())
 
   test('/siteverify fails closed; a retry with its idempotency_key is sure to get the answer when Redis is back', async () => {
     const redeem = (response: string, more: Record<string, string> = {}) => {

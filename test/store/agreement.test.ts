@@ -7,14 +7,12 @@ import { ownerMeter, siteMeter } from '../../src/domain/address-tags.ts'
 import { KEPT_MS_A_PROOF } from '../../src/domain/meters.ts'
 import type { SolutionAdmission, SolutionRequest } from '../../src/store/store.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { RedisServer } from '../harness/redis.ts'
 import {
   challengeOn,
   freshKey,
   freshNonce,
   openEmbeddedTwice,
-  openRedis,
-  openTwice,
+  openRedisTwice,
   redemptionOn,
   solutionOn,
   type TestStore,
@@ -181,10 +179,7 @@ function assertAlike(one: unknown, other: unknown, where: string): void {
 describe('the embedded store and Redis', () => {
   const stores: TestStore[] = []
   before(async () => {
-    const server = await RedisServer.start()
-    stores.push(await openEmbeddedTwice())
-    const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
-    stores.push(await openTwice(open, () => server.stop()))
+    stores.push(await openEmbeddedTwice(), await openRedisTwice())
   })
   after(() => Promise.all(stores.map(store => store.close())))
 
