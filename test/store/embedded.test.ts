@@ -365,9 +365,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE_PROBLEM] as const),
     ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', KEY_PROBLEM],
     ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), KEY_PROBLEM] as const),
-    ['{"audit": 5}', /audit is no list of entries/],
-    ['{"audit": [1]}', /audit is no list of entries/],
-    ['{"audit": [null]}', /audit is no list of entries/],
+    ...['5', '[1]', '[null]'].map(audit => [`{"audit": ${audit}}`, /audit is no list of entries/] as const),
     ['{"auditFrom": "2026"}', /auditFrom or one of uses is no time/],
     ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
