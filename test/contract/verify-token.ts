@@ -136,13 +136,6 @@ export function verifyTokenTests(subject: Subject): void {
     assertRedeemed(await redeem({ token, success: false, siteKey: 5, extra: { deep: [1] } }))
   })
 
-  idempotencyTests(subject)
-}
-
-function idempotencyTests(subject: Subject): void {
-  const redeem = (body: unknown) => subject.redeem(body)
-  const freshToken = () => subject.visitor().token()
-
   test('§4.3, decided: retries with the same idempotencyKey, also at once, get the first answer again; with another or none the token is used', async () => {
     const body = { token: await freshToken(), idempotencyKey: 'order 17' }
     const answers = await Promise.all(Array.from({ length: 10 }, () => redeem(body)))
