@@ -60,55 +60,51 @@ test('a connection ends with its last answer, and not before', async () => {
     POWGATE_TRUSTED_PROXIES: '127.0.0.1',
     POWGATE_DRAIN_SECONDS: '60',
   })
-  try {
-    const etag = String((await call(service.url + PATH)).headers.etag)
-    assert.match(etag, /"/)
-    const { siteKey } = await service.createSite()
-    const fresh = `If-None-Match: ${etag}`
-    const cases: Readonly<Record<string, Case>> = {
-      'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
-      'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
-      '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
-      'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
-      'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
-      'a challenge and Connection: close': {
-        request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
-        answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
-      },
-      'a refusal to a client that has ended its side': {
-        request: requestText('POST /verify-token', [CLOSE], '{}'),
-        answer: REFUSAL,
-        ends: true,
-      },
-      'a file for a client that has ended its side': {
-        request: get('GET', PATH, CLOSE),
-        answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
-        ends: true,
-      },
-      'HEAD from a client that has ended its side': {
-        request: get('HEAD', PATH, CLOSE),
-        answer: HEAD_ALONE,
-        ends: true,
-        times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
-      },
-    }
-    for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
-      for (let time = 0; time < times; time++) {
-        const received = await (await heldBack(service.port, request, ends))()
-        assert.match(received, answer, name)
-        assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
-      }
-
-    const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
-    const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
-    process.kill(service.pid, 'SIGTERM')
-    await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
-    const [head, notModified] = await Promise.all(sends.map(send => send()))
-    assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
-    assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
-  } finally {
-    await service.stop()
+  const etag = String((await call(service.url + PATH)).headers.etag)
+  assert.match(etag, /"/)
+  const { siteKey } = await service.createSite()
+  const fresh = `If-None-Match: ${etag}`
+  const cases: Readonly<Record<string, Case>> = {
+    'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
+    'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
+    '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
+    'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
+    'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
+    'a challenge and Connection: close': {
+      request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
+      answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
+    },
+    'a refusal to a client that has ended its side': {
+      request: requestText('POST /verify-token', [CLOSE], '{}'),
+      answer: REFUSAL,
+      ends: true,
+    },
+    'a file for a client that has ended its side': {
+      request: get('GET', PATH, CLOSE),
+      answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
+      ends: true,
+    },
+    'HEAD from a client that has ended its side': {
+      request: get('HEAD', PATH, CLOSE),
+      answer: HEAD_ALONE,
+      ends: true,
+      times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
+    },
   }
+  for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
+    for (let time = 0; time < times; time++) {
+      const received = await (await heldBack(service.port, request, ends))()
+      assert.match(received, answer, name)
+      assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
+    }
+
+  const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
+  const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
+  process.kill(service.pid, 'SIGTERM')
+  await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
+  const [head, notModified] = await Promise.all(sends.map(send => send()))
+  assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
+  assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
 })
 
 const PATHS = words(
