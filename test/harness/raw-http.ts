@@ -2,15 +2,12 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { parse } from './http.ts'
+import { type Answer, parse } from './http.ts'
 
-export interface RawAnswer {
-  readonly status: number
+export interface RawAnswer extends Pick<Answer, 'status' | 'json'> {
   /** Names in lower case; the values of a repeated name are joined by ', '. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
-  readonly json: any
 }
 
 const ANSWER_MS = 60_000

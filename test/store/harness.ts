@@ -70,7 +70,6 @@ export interface TestStore {
   readonly other: StoreClient
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
-  readonly shards?: number
   /** Seconds for which a meter is kept from now on (Redis counts real ones); not known of a Cluster. */
   expires?(name: string): Promise<number>
   close(): Promise<void>
