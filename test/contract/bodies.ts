@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import type { Solution } from '../../src/protocol/wire.ts'
 import { FLAGS } from '../harness/client.ts'
 import { type Answer, call } from '../harness/http.ts'
 import type { TestSite } from '../harness/service.ts'
@@ -257,10 +256,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   environment: ['{}', '{"webdriver":false}', '{"somethingNew":[1,{}]}'],
 }
 
-function withField(solution: Solution, field: string, json: string | undefined): string {
-  const rest = Object.entries(solution).filter(([name]) => name !== field)
-  const text = JSON.stringify(Object.fromEntries(rest))
-  return json === undefined ? text : `${text.slice(0, -1)},"${field}":${json}}`
+/** JSON of a body with this JSON text as the value of a field; undefined leaves the field out. */
+export function withField(body: object, field: string, json: string | undefined): string {
+  const others = Object.entries(body).filter(([name]) => name !== field)
+  const members = others.map(([name, value]) => `"${name}":${JSON.stringify(value)}`)
+  if (json !== undefined) members.push(`"${field}":${json}`)
+  return `{${members.join(',')}}`
 }
 
 /** `name` is the field as the refusal names it. */

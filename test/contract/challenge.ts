@@ -47,7 +47,7 @@ export function challengeTests(subject: Subject): void {
     assert.equal((await subject.visitor(visitor.site).challenge()).json.difficulty, 16)
   })
 
-  test('§2.4, decided: too low a score counts as a failure, a refusal by IP rules does not', async () => {
+  test('§2.3, §2.4, decided: by the weights of its site a score is too low, which counts as a failure; a refusal by IP rules does not', async () => {
     const [low, blocked] = [freshAddress(), freshAddress()]
     const ipRules = { allow: [], block: [blocked] }
     const scoreWeights = { noLanguages: 0.5, recentFailure: 0.5 }

@@ -16,19 +16,12 @@ import {
   assertSiteverified,
   requestsUntilLimited,
 } from './answers.ts'
-import { type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
+import { type Subject, UNKNOWN_SITE_KEY, type Visitor, wrongCounter } from './support.ts'
 
 /** Sends the cheapest request that is charged; to /verify, a wrong body. */
-type Ask = (
-  subject: Subject,
-  siteKey: string,
-  from: string,
-  headers?: Record<string, string>,
-) => Promise<Answer>
-const challenge: Ask = ({ client }, siteKey, from, headers = {}) =>
-  client.challenge(siteKey, { from, headers })
-const verify: Ask = ({ client }, siteKey, from, headers = {}) =>
-  client.verify(siteKey, '{}', { from, headers })
+type Ask = (visitor: Visitor, headers?: Record<string, string>) => Promise<Answer>
+const challenge: Ask = (visitor, headers) => visitor.challenge(headers)
+const verify: Ask = (visitor, headers) => visitor.verify('{}', headers)
 
 const ENDPOINTS = [
   { path: '/challenge', perAddress: 60, perSite: 30, wrongMethod: 'POST', ask: challenge, status: 200 },
@@ -38,70 +31,62 @@ const ENDPOINTS = [
 export function limitTests(subject: Subject): void {
   for (const { path, perAddress, perSite, wrongMethod, ask, status } of ENDPOINTS) {
     const policies = { address: perAddress, 'address-site': perSite }
-    const admittedOf = (siteKey: string, from: string) =>
-      requestsUntilLimited(() => ask(subject, siteKey, from), status)
+    const admittedOf = async (visitor: Visitor) =>
+      (await requestsUntilLimited(() => ask(visitor), status)).admitted
 
     test(`§8 ${path}: ${perSite} requests/min per IP per site key, then 429`, async () => {
-      const { siteKey } = await subject.createSite()
-      const from = freshAddress()
-      const asks = () => ask(subject, siteKey, from)
-      const refusal = await assertAdmits(perSite, asks, status, 'address-site', policies)
+      const visitor = await subject.visitorOf()
+      const refusal = await assertAdmits(perSite, () => ask(visitor), status, 'address-site', policies)
       assertRefused(refusal, 429, 'rate-limited')
-      const other = await ask(subject, siteKey, freshAddress())
+      const other = await ask(subject.visitor(visitor.site))
       assert.equal(other.status, status, 'another address has its own')
     })
 
     test(`§8 ${path}: ${perAddress} requests/min per IP (global), over all site keys; a refused one is not charged`, async () => {
-      const from = freshAddress()
-      const first = await subject.createSite()
-      assert.equal((await admittedOf(first.siteKey, from)).admitted, perSite)
-      for (let count = 0; count < 10; count++)
-        assertRefused(await ask(subject, first.siteKey, from), 429, 'rate-limited')
-      const second = await subject.createSite()
-      assert.equal((await admittedOf(second.siteKey, from)).admitted, perAddress - perSite)
-      const third = await subject.createSite()
-      await assertAdmits(0, () => ask(subject, third.siteKey, from), status, 'address', policies)
+      const visitor = await subject.visitorOf()
+      assert.equal(await admittedOf(visitor), perSite)
+      for (let count = 0; count < 10; count++) assertRefused(await ask(visitor), 429, 'rate-limited')
+      const atSecond = visitor.at(await subject.createSite())
+      assert.equal(await admittedOf(atSecond), perAddress - perSite)
+      const atThird = visitor.at(await subject.createSite())
+      await assertAdmits(0, () => ask(atThird), status, 'address', policies)
     })
 
     test(`§8 ${path}, decided: unknown and disabled sites count together and apart: ${perAddress} requests/min per IP`, async () => {
-      const from = freshAddress()
-      const disabled = await subject.createSite({ active: false })
-      assertRefused(await ask(subject, disabled.siteKey, from), 403, 'site-inactive')
-      const askUnknown = () => ask(subject, UNKNOWN_SITE_KEY, from)
-      await assertAdmits(perAddress - 1, askUnknown, 403, 'address', policies)
-      const { siteKey } = await subject.createSite()
-      const { admitted } = await admittedOf(siteKey, from)
-      assert.equal(admitted, perSite, 'a site is served as if nothing had been')
+      const visitor = await subject.visitorOf()
+      const atDisabled = visitor.at(await subject.createSite({ active: false }))
+      assertRefused(await ask(atDisabled), 403, 'site-inactive')
+      const atUnknown = visitor.at({ ...visitor.site, siteKey: UNKNOWN_SITE_KEY })
+      await assertAdmits(perAddress - 1, () => ask(atUnknown), 403, 'address', policies)
+      assert.equal(await admittedOf(visitor), perSite, 'a site is served as if nothing had been')
     })
 
     test(`§8 ${path}, decided: a foreign page counts apart, and learns nothing of the visitor's own requests`, async () => {
-      const { siteKey } = await subject.createSite({ origins: ['https://shop.example'] })
-      const from = freshAddress()
-      const askFrom = (Origin: string) => ask(subject, siteKey, from, { Origin })
+      const visitor = await subject.visitorOf({ origins: ['https://shop.example'] })
+      const askFrom = (Origin: string) => ask(visitor, { Origin })
       for (const [name, code] of Object.entries({ shop: status, other: 403 }))
         await assertAdmits(perSite, () => askFrom(`https://${name}.example`), code, 'address-site', policies)
     })
 
     test(`§8 ${path}, decided: a missing or malformed site key, preflight, 404, 405 and 413 are not charged`, async () => {
-      const { siteKey } = await subject.createSite()
-      const from = freshAddress()
+      const visitor = await subject.visitorOf()
+      const { site, from } = visitor
       const url = subject.url + path
-      const headers = { 'X-Site-Key': siteKey }
+      const headers = { 'X-Site-Key': site.siteKey }
       for (let count = 0; count < perAddress + 5; count++) {
-        assert.equal((await ask(subject, '', from)).status, 400)
-        assert.equal((await ask(subject, 'site_malformed', from)).status, 400)
+        for (const siteKey of ['', 'site_malformed'])
+          assert.equal((await ask(visitor.at({ ...site, siteKey }))).status, 400)
         assert.equal((await call(url, { method: 'OPTIONS', headers, from })).status, 200)
         assert.equal((await call(`${url}/none`, { headers, from })).status, 404)
         assert.equal((await call(url, { method: wrongMethod, headers, from })).status, 405)
-        const tooLarge = await subject.client.verify(siteKey, 'x'.repeat(8193), { from })
-        assert.equal(tooLarge.status, 413)
+        assert.equal((await visitor.verify('x'.repeat(8193))).status, 413)
       }
-      assert.equal((await admittedOf(siteKey, from)).admitted, perSite)
+      assert.equal(await admittedOf(visitor), perSite)
     })
   }
 
   test('§8 /verify, decided: nonces that were invented have a limit of their own, and fill none that a solved one needs', async () => {
-    const visitor = subject.visitor(await subject.createSite())
+    const visitor = await subject.visitorOf()
     const solution = await visitor.solved()
     const { nonce } = solution
     // One digit of the site's MAC differs: the service never issued this nonce.
@@ -130,9 +115,8 @@ export function backendLimitTests(subject: Subject): void {
   const ask = (apiKey: string, from: string) => subject.redeem('{}', apiKey, from)
   const siteverify = (secret: string, from: string, more = {}) =>
     subject.client.siteverify({ secret, ...more }, { from })
-  const admittedOf = (apiKey: string, from: string) => requestsUntilLimited(() => ask(apiKey, from), 400)
-  const secondKeyOf = async (siteKey: string) =>
-    (await subject.withSites(store => createApiKey(store, siteKey))).apiKey
+  const admittedOf = async (apiKey: string, from: string) =>
+    (await requestsUntilLimited(() => ask(apiKey, from), 400)).admitted
 
   test('§8: 100 redemptions/min per IP (global), over all API keys, then 429; the token is not spent', async () => {
     const visitor = await subject.visitorOf()
@@ -167,7 +151,7 @@ export function backendLimitTests(subject: Subject): void {
 
   test('§8: 200 redemptions/min per API key, over all IPs and both endpoints, then 429', async () => {
     const { siteKey, apiKey } = await subject.createSite()
-    const second = await secondKeyOf(siteKey)
+    const { apiKey: second } = await subject.withSites(store => createApiKey(store, siteKey))
     const [first, from] = [freshAddress(), freshAddress()]
     for (let count = 0; count < PER_ADDRESS; count++)
       assertNotSiteverified(await siteverify(apiKey, first), 'missing-input-response')
@@ -178,7 +162,7 @@ export function backendLimitTests(subject: Subject): void {
     assertLimited(refusal, 'api-key', POLICIES)
     assertLimited(await siteverify(apiKey, from), 'api-key', POLICIES)
     // Requests that the key's limit refused were not charged to the address, and the site's other key has a limit of its own.
-    assert.equal((await admittedOf(second, from)).admitted, PER_ADDRESS)
+    assert.equal(await admittedOf(second, from), PER_ADDRESS)
   })
 
   test('§8, decided: missing or malformed credentials, 404, 405 and 413 are not charged', async () => {
@@ -199,7 +183,7 @@ export function backendLimitTests(subject: Subject): void {
     ]
     for (const [status, send] of uncharged)
       for (let count = 0; count < PER_ADDRESS + 5; count++) assert.equal((await send()).status, status)
-    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
+    assert.equal(await admittedOf(apiKey, from), PER_ADDRESS)
   })
 
   test('§8, decided: callers without a valid key count apart, at both endpoints', async () => {
@@ -209,12 +193,12 @@ export function backendLimitTests(subject: Subject): void {
     for (let count = 0; count < 50; count++)
       assertNotSiteverified(await siteverify(`sk_00000000_${'A'.repeat(43)}`, from), 'invalid-input-secret')
     await assertAdmits(PER_ADDRESS - 50, () => ask(wrongKey, from), 401, 'address', POLICIES)
-    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
+    assert.equal(await admittedOf(apiKey, from), PER_ADDRESS)
   })
 
   test("§8: a backend's requests and a browser's from one address are counted apart", async () => {
     const visitor = await subject.visitorOf()
-    assert.equal((await admittedOf(visitor.site.apiKey, visitor.from)).admitted, PER_ADDRESS)
+    assert.equal(await admittedOf(visitor.site.apiKey, visitor.from), PER_ADDRESS)
     assert.equal((await visitor.challenge()).status, 200)
   })
 }
@@ -224,13 +208,12 @@ const POLL_MS = 3000
 
 /** Each test takes a minute, and all wait at the same time. */
 export function minuteTests(subject: Subject): void {
-  const redeem: Ask = ({ site }, _siteKey, from) => subject.redeem('{}', site.apiKey, from)
+  const redeem: Ask = ({ from }) => subject.redeem('{}', subject.site.apiKey, from)
   const backends = { path: '/verify-token', perSite: PER_ADDRESS, ask: redeem, status: 400 }
   for (const { path, perSite, ask, status } of [...ENDPOINTS, backends]) {
     test(`§8 ${path}: limits are counted per minute; who waits for Retry-After is admitted`, async () => {
-      const { siteKey } = await subject.createSite()
-      const from = freshAddress()
-      await waitsAMinute(() => ask(subject, siteKey, from), perSite, status)
+      const visitor = await subject.visitorOf()
+      await waitsAMinute(() => ask(visitor), perSite, status)
     })
   }
 }

@@ -61,14 +61,8 @@ export function scoreTests(subject: Subject): void {
 
   test('§2.4, decided: a site has one bound at redemption; the token is spent', async () => {
     const site = await subject.createSite({ threshold: 0, minScore: 0.5 })
-    const tokenOf = async (environment: typeof HONEST_ENVIRONMENT) => {
-      const visitor = subject.visitor(site, freshAddress())
-      const answer = await visitor.verify(await visitor.solved({ environment }))
-      assertPassed(answer)
-      return answer.json.token as string
-    }
-    const redeem = (token: string) =>
-      subject.client.verifyToken(site.apiKey, { token }, { from: freshAddress() })
+    const tokenOf = (environment: typeof HONEST_ENVIRONMENT) => subject.visitor(site).token({ environment })
+    const redeem = (token: string) => subject.redeem({ token }, site.apiKey)
     const bot = { ...HONEST_ENVIRONMENT, webdriver: true }
     const [low, enough] = [await tokenOf(bot), await tokenOf(HONEST_ENVIRONMENT)]
     assertNotRedeemed(await redeem(low), 400, 'score-too-low')

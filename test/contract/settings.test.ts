@@ -8,7 +8,7 @@ import { raiseSite } from '../../src/sites/sites.ts'
 import { Client, HONEST_ENVIRONMENT, type Sender } from '../harness/client.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
   assertNotRedeemed,
@@ -44,13 +44,10 @@ function settingTests(subject: Subject): void {
     subject.client.verify(siteKey, solution, sender)
   /** Sends a second request in the same segment: the service ends such a connection, and the visitor gets no answer. */
   const verifyAndLeave = async (siteKey: string, solution: object, { headers = {} }: Sender) => {
-    const body = JSON.stringify(solution)
-    const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
-    const lines = Object.entries({ ...fields, 'Content-Length': body.length }).map(field => field.join(': '))
+    const fields = { 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
+    const lines = Object.entries(fields).map(field => field.join(': '))
     const connection = await RawConnection.open(subject.service.port, PROXY)
-    await connection.send(
-      `POST /verify HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}GET / HTTP/1.1\r\nHost: x\r\n\r\n`,
-    )
+    await connection.send(requestText('POST /verify', lines, JSON.stringify(solution)) + requestText('GET /'))
     assert.equal(await connection.answer(), undefined)
   }
 
@@ -265,36 +262,31 @@ const redeem = ({ url }: TestService, apiKey: string, token: string) =>
 /** Concurrent, because they wait for lifetimes to end. */
 describe('lifetimes', { concurrency: true }, () => {
   for (const kind of STORE_KINDS) {
-    test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
+    test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async () => {
       const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
-      t.after(() => short.stop())
       const { siteKey, apiKey } = await short.createSite({ difficulty: ALWAYS_EASY })
       const used = await visit(short, siteKey)
       assertRedeemed(await redeem(short, apiKey, used.token))
       const unused = await visit(short, siteKey)
       const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
-      t.after(() => long.stop())
       const lasting = await visit(long, siteKey)
       await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
       for (const { token } of [used, unused])
         assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
       const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
-      t.after(() => again.stop())
       await new Promise(resolve => setTimeout(resolve, 1100))
       assertRedeemed(await redeem(again, apiKey, lasting.token))
       assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
     })
 
-    test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
+    test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async () => {
       const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
-      t.after(() => first.stop())
       const { siteKey } = await first.createSite({ difficulty: ALWAYS_EASY })
       const from = { from: freshAddress() }
       const client = new Client(first.url)
       const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
       assertPassed(await client.verify(siteKey, spent, from))
       const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
-      t.after(() => second.stop())
       for (const solution of [spent, unspent]) {
         const answer = await new Client(second.url).verify(siteKey, solution, from)
         assertRefused(answer, 400, 'invalid-nonce')
@@ -302,15 +294,13 @@ describe('lifetimes', { concurrency: true }, () => {
     })
   }
 
-  test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
+  test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async () => {
     const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
-    t.after(() => long.stop())
     const { siteKey, apiKey } = await long.createSite({ difficulty: ALWAYS_EASY })
     const { token } = await visit(long, siteKey)
     assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
     const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }
     const short = await TestService.start('shared', { REDIS_URL: long.env.REDIS_URL!, ...lifetimes })
-    t.after(() => short.stop())
     assertRedeemed(await redeem(short, apiKey, token))
     const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
     const leftSeconds = Number(await long.redis!.ask('ttl', mark!))

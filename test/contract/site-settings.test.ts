@@ -9,13 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { baseOf } from '../../src/domain/site-fields.ts'
 import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
-import { HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { EASY } from '../harness/service.ts'
 import {
   assertAdmits,
-  assertFailedResult,
   assertNotRedeemed,
   assertPassed,
   assertRedeemed,
@@ -86,15 +84,6 @@ function siteSettingTests(subject: Subject): void {
     assert.equal((await requestsUntilLimited(verify, 400)).admitted, 3)
     await subject.changeSite(visitor.site.siteKey, { limits: {} })
     await eventually(SEEN_BY_ALL_MS, 'the usual limit', async () => (await verify()).status === 400)
-  })
-
-  test('§2.3, decided: weights of a site decide who passes there, also for failures of before', async () => {
-    const visitor = await subject.visitorOf({ scoreWeights: { noLanguages: 0.6, recentFailure: 0.6 } })
-    await visitor.passed()
-    for (const noLanguages of [true, false]) {
-      const solution = await visitor.solved({ environment: { ...HONEST_ENVIRONMENT, noLanguages } })
-      assertFailedResult(await visitor.verify(solution))
-    }
   })
 
   test('§2.1, decided: a site names a solving time: all its challenges have the bits that follow', async () => {

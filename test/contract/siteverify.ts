@@ -50,8 +50,8 @@ const partsOf = (json: object) =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name === 'action' || name === 'cdata'))
 
 export function siteverifyTests(subject: Subject): void {
-  const ask = (fields: object, headers: Record<string, string> = {}) =>
-    subject.client.siteverify(fields, { from: freshAddress(), headers })
+  const ask = (body: string | object, headers: Record<string, string> = {}) =>
+    subject.client.siteverify(body, { from: freshAddress(), headers })
   const freshToken = () => subject.visitor().token()
 
   for (const [encoding, encode] of Object.entries(ENCODINGS)) {
@@ -234,13 +234,6 @@ export function siteverifyTests(subject: Subject): void {
     assertSiteverified(await send({ 'Sec-Fetch-Site': 'none' }))
   })
 
-  fieldTests(subject)
-  contentTypeTests(subject)
-}
-
-function fieldTests(subject: Subject): void {
-  const ask = (fields: object) => subject.client.siteverify(fields, { from: freshAddress() })
-
   const wrongKeys: Readonly<Record<string, (key: string) => unknown>> = {
     ...WRONG_KEYS,
     'with Bearer': key => `Bearer ${key}`,
@@ -259,8 +252,7 @@ function fieldTests(subject: Subject): void {
 
   test('/siteverify: a secret in the Authorization header is none', async () => {
     const headers = { Authorization: `Bearer ${subject.site.apiKey}` }
-    const answer = await subject.client.siteverify({ response: 'x' }, { from: freshAddress(), headers })
-    assertNotSiteverified(answer, 'missing-input-secret')
+    assertNotSiteverified(await ask({ response: 'x' }, headers), 'missing-input-secret')
   })
 
   test('/siteverify invalid-input-response: no token of ours', async () => {
@@ -279,14 +271,10 @@ function fieldTests(subject: Subject): void {
       assertNotSiteverified(await ask({ ...good, idempotency_key }), 'bad-request')
     assertSiteverified(await ask({ ...good, remoteip: visitor.from }))
   })
-}
 
-function contentTypeTests(subject: Subject): void {
   test('/siteverify: another Content-Type or none is bad-request; an empty form has no secret', async () => {
-    const send = (body: string, contentType?: string) => {
-      const headers: Record<string, string> = contentType === undefined ? {} : { 'Content-Type': contentType }
-      return subject.client.siteverify(body, { from: freshAddress(), headers })
-    }
+    const send = (body: string, contentType?: string) =>
+      ask(body, contentType === undefined ? {} : { 'Content-Type': contentType })
     for (const contentType of WRONG_TYPES)
       assertNotSiteverified(await send('secret=x', contentType), 'bad-request')
     for (const contentType of [`${URLENCODED};charset=UTF-8`, 'Application/X-WWW-Form-Urlencoded'])

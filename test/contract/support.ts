@@ -172,18 +172,8 @@ export class Subject {
     return this.client.verifyToken(apiKey, body, { from })
   }
 
-  /** A solution for a challenge that was issued `ageMs` ago. */
-  async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
-    const difficulty = EASY.base
-    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
-    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
-    const terms = { issuedAtMs: Date.now() - ageMs, difficulty }
-    const nonce = mintNonce(keyring, terms, binding, randomInt(2 ** NONCE_RANDOM_BITS))
-    return solutionOf(nonce, solve(nonce, difficulty))
-  }
-
   /** The epoch of the store that keeps this address's used nonces. Each shard of a Cluster has its own; elsewhere a token has it. */
-  async #epoch(siteKey: string, from: string): Promise<number> {
+  async epochFor(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
       const store = createStore(config, { deadlineMs: 5000 })
@@ -229,8 +219,14 @@ export class Visitor {
   }
 
   /** A solution for a challenge that was issued `ageMs` ago. */
-  agedSolution(ageMs: number): Promise<Solution> {
-    return this.#subject.agedSolution(this.site.siteKey, this.from, ageMs)
+  async agedSolution(ageMs: number): Promise<Solution> {
+    const [{ siteKey }, difficulty] = [this.site, EASY.base]
+    const storeEpoch = await this.#subject.epochFor(siteKey, this.from)
+    const lifetimes = lifetimesOf(this.#subject.service.env)
+    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(this.from)! }
+    const terms = { issuedAtMs: Date.now() - ageMs, difficulty }
+    const nonce = mintNonce(keyring, terms, binding, randomInt(2 ** NONCE_RANDOM_BITS))
+    return solutionOf(nonce, solve(nonce, difficulty))
   }
 
   verify(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {

@@ -70,6 +70,15 @@ function siteKeyTests(subject: Subject): void {
     const redeem = () => subject.redeem({ token: 'x' }, fails.apiKey, visitor.from)
     assert.equal((await requestsUntilLimited(redeem, 400)).admitted, 100)
   })
+
+  test('test keys are in no store, and the service warns of them at its start, once', () =>
+    subject.withSites(async store => {
+      const records = [...(await store.listSites()), ...(await store.listApiKeys())]
+      const siteKeys = records.map(({ siteKey }) => siteKey)
+      for (const { siteKey } of Object.values(TEST_KEYS)) assert.ok(!siteKeys.includes(siteKey))
+      assert.ok(siteKeys.includes(subject.site.siteKey))
+      assert.equal(subject.service.output.match(/POWGATE_TEST_KEYS is on/g)?.length, 1)
+    }))
 }
 
 function apiKeyTests(subject: Subject): void {
@@ -128,21 +137,7 @@ function apiKeyTests(subject: Subject): void {
   })
 }
 
-function storeTests(subject: Subject): void {
-  test('test keys are in no store, and the service warns of them at its start, once', () =>
-    subject.withSites(async store => {
-      const records = [...(await store.listSites()), ...(await store.listApiKeys())]
-      const siteKeys = records.map(({ siteKey }) => siteKey)
-      for (const { siteKey } of Object.values(TEST_KEYS)) assert.ok(!siteKeys.includes(siteKey))
-      assert.ok(siteKeys.includes(subject.site.siteKey))
-      assert.equal(subject.service.output.match(/POWGATE_TEST_KEYS is on/g)?.length, 1)
-    }))
-}
-
-onEachStore(
-  { 'site keys': siteKeyTests, 'API keys': apiKeyTests, 'beside the store': storeTests },
-  { env: { POWGATE_TEST_KEYS: 'on' } },
-)
+onEachStore({ 'site keys': siteKeyTests, 'API keys': apiKeyTests }, { env: { POWGATE_TEST_KEYS: 'on' } })
 
 const subject = new Subject()
 before(async () => subject.prepare(await TestService.start('embedded')))

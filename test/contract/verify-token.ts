@@ -14,6 +14,7 @@ import {
   assertSiteverified,
   assertUnauthorized,
 } from './answers.ts'
+import { withField } from './bodies.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
@@ -44,12 +45,6 @@ const SPELLINGS: readonly ((ip: string) => string)[] = [
 function hexGroups(ip: string): string {
   const [a, b, c, d] = ip.split('.').map(Number) as [number, number, number, number]
   return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
-}
-
-function withField(token: string, field: string, json: string | undefined): string {
-  const members = field === 'token' ? [] : [`"token":${JSON.stringify(token)}`]
-  if (json !== undefined) members.push(`"${field}":${json}`)
-  return `{${members.join(',')}}`
 }
 
 export function verifyTokenTests(subject: Subject): void {
@@ -127,7 +122,7 @@ export function verifyTokenTests(subject: Subject): void {
       const token = await freshToken()
       for (const json of values) {
         await t.test(json === undefined ? 'missing' : json.slice(0, 40), async () => {
-          const answer = await redeem(withField(token, field, json))
+          const answer = await redeem(withField({ token }, field, json))
           assertNotRedeemed(answer, 400, 'invalid-body')
           assert.ok(answer.json.error.includes(field), answer.text)
         })
@@ -140,13 +135,6 @@ export function verifyTokenTests(subject: Subject): void {
     const token = await freshToken()
     assertRedeemed(await redeem({ token, success: false, siteKey: 5, extra: { deep: [1] } }))
   })
-
-  idempotencyTests(subject)
-}
-
-function idempotencyTests(subject: Subject): void {
-  const redeem = (body: unknown) => subject.redeem(body)
-  const freshToken = () => subject.visitor().token()
 
   test('§4.3, decided: retries with the same idempotencyKey, also at once, get the first answer again; with another or none the token is used', async () => {
     const body = { token: await freshToken(), idempotencyKey: 'order 17' }

@@ -99,7 +99,7 @@ export class FaultyProxy extends LoopbackServer {
     const body = await buffer(message)
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
     await fault?.until
-    if (this.isOffline || fault?.isDropped) drop(response)
+    if (this.isOffline || fault?.isDropped) response.destroy()
     else if (fault?.answer !== undefined) answer(response, fault.answer)
     else this.#forward(message, body, response, fault)
   }
@@ -125,7 +125,7 @@ export class FaultyProxy extends LoopbackServer {
       },
       incoming => {
         if (fault?.isAnswerLost) {
-          incoming.resume().on('end', () => drop(response))
+          incoming.resume().on('end', () => response.destroy())
           return
         }
         const { connection: _, 'keep-alive': __, ...headers } = incoming.headers
@@ -136,10 +136,6 @@ export class FaultyProxy extends LoopbackServer {
     onward.on('error', () => answer(response, { status: 502, isWithoutCors: true }))
     onward.end(body)
   }
-}
-
-function drop(response: ServerResponse): void {
-  response.destroy()
 }
 
 function answer(response: ServerResponse, { status, headers, body = '', isWithoutCors }: FaultyAnswer): void {

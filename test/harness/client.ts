@@ -8,7 +8,7 @@ import type { Solver } from '../../src/widget/solver/block.ts'
 import { hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { noteSecret } from './canaries.ts'
-import { type Answer, call } from './http.ts'
+import { type Answer, type Call, call } from './http.ts'
 
 export const FINGERPRINT = createHash('sha256').update('a browser').digest('hex')
 
@@ -49,11 +49,7 @@ export function solutionOf(nonce: string, counter = 1): Solution {
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-export interface Sender {
-  /** The loopback address that the request comes from; 127.0.0.1 by default. */
-  readonly from?: string | undefined
-  readonly headers?: Record<string, string | string[]>
-}
+export type Sender = Pick<Call, 'from' | 'headers'>
 
 /** Calls a service as the scripts of pages and backends do. */
 export class Client {

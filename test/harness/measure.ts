@@ -10,12 +10,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-interface ProcessUsage {
-  readonly cpuMs: number
-  /** Memory that Linux counts as resident, shared pages and mapped files included. */
-  readonly residentBytes: number
-}
-
 /** Bytes of this process' heap once garbage is collected. */
 export function liveHeapBytes(): number {
   setFlagsFromString('--expose-gc')
@@ -26,8 +20,8 @@ export function liveHeapBytes(): number {
 /** USER_HZ, which Linux fixes at 100 on every architecture that Node.js runs on. */
 const TICK_MS = 10
 
-/** Throws if there is no such process. */
-export function processUsage(pid: number): ProcessUsage {
+/** CPU time, and the memory that Linux counts as resident, shared pages and mapped files included. Throws if there is no such process. */
+export function processUsage(pid: number) {
   return { cpuMs: threadsCpuMs(pid) ?? processStat(pid).cpuMs, residentBytes: residentBytes(pid) }
 }
 
@@ -70,13 +64,7 @@ export function machineCpuMs(): number {
   return (user + nice + system + irq + softIrq) * TICK_MS
 }
 
-/** Counters at one moment. This process is the load generator. */
-interface Mark {
-  readonly atMs: number
-  readonly generatorCpuMs: number
-  readonly machineCpuMs: number
-  readonly usages: readonly ProcessUsage[]
-}
+type Mark = ReturnType<typeof takeMark>
 
 /** What was used between two marks. */
 export interface Stretch {
@@ -89,7 +77,8 @@ export interface Stretch {
   readonly usages: readonly { readonly cpuMs: number }[]
 }
 
-export function takeMark(pids: readonly number[]): Mark {
+/** Counters at one moment. This process is the load generator. */
+export function takeMark(pids: readonly number[]) {
   const { user, system } = process.cpuUsage()
   const usages = pids.map(processUsage)
   return {

@@ -5,20 +5,16 @@ import { call } from './http.ts'
 import { freePort } from './ports.ts'
 import { type StoreKind, TestService } from './service.ts'
 
-export interface Observed {
-  readonly service: TestService
-  readonly adminUrl: string
-  /** The sum over all workers, read with the strict parser. */
-  scrape(): Promise<PrometheusText>
-}
+export type Observed = Awaited<ReturnType<typeof startObserved>>
 
-export async function startObserved(kind: StoreKind, env: Record<string, string> = {}): Promise<Observed> {
+export async function startObserved(kind: StoreKind, env: Record<string, string> = {}) {
   const adminPort = await freePort()
   const service = await TestService.start(kind, { ...env, POWGATE_ADMIN_PORT: String(adminPort) })
   const adminUrl = `http://127.0.0.1:${adminPort}`
   return { service, adminUrl, scrape: () => scrape(adminUrl) }
 }
 
+/** The sum over all workers. */
 async function scrape(adminUrl: string): Promise<PrometheusText> {
   const answer = await call(`${adminUrl}/metrics`)
   assert.equal(answer.status, 200)
@@ -181,14 +177,10 @@ function checkHistogram({ name, samples }: Family): void {
     const buckets = ofSeries.filter(sample => sample.name === `${name}_bucket`)
     const bounds = buckets.map(({ labels }) => numberOf(labels.le!))
     assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${series} has no bucket +Inf`)
-    bounds.reduce((below, bound) => {
-      assert.ok(bound > below, `${series}: bounds do not ascend`)
-      return bound
-    })
-    buckets.reduce((below, { value }) => {
-      assert.ok(value >= below, `${series}: buckets are not cumulative`)
-      return value
-    }, 0)
+    for (const [index, { value }] of buckets.entries()) {
+      assert.ok(index === 0 || bounds[index]! > bounds[index - 1]!, `${series}: bounds do not ascend`)
+      assert.ok(value >= (buckets[index - 1]?.value ?? 0), `${series}: buckets are not cumulative`)
+    }
     const [sums, counts] = ['_sum', '_count'].map(suffix =>
       ofSeries.filter(sample => sample.name === name + suffix),
     )

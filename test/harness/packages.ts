@@ -9,13 +9,6 @@ export function installNpmPackages(folder: string): void {
   alone(folder, 'npm ls >/dev/null 2>&1 || npm ci --ignore-scripts --no-audit --no-fund')
 }
 
-/** Packs the package of a folder, which npm builds first, and unpacks it into another. */
-function unpackNpmPackage(folder: string, target: string): void {
-  const archive = join(target, alone(folder, 'npm pack --silent --pack-destination "$0"', target))
-  execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
-  rmSync(archive)
-}
-
 /**
  * Several test files share a folder and run at once; two commands of npm in it remove each other's files.
  *
@@ -27,13 +20,15 @@ function alone(folder: string, script: string, ...args: readonly string[]): stri
   return flock.stdout.trim().split('\n').at(-1)!
 }
 
-/** Installs the package of the folder `packed` into a project, and links to packages of `peers` by name. @returns where it is */
+/** Packs the package of the folder `packed`, which npm builds first, into a project, and links to packages of `peers` by name. @returns where it is */
 export function installInto(folder: string, packed: string, peers: string, names: readonly string[]): string {
   installNpmPackages(peers)
   const { name } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
   const target = join(folder, 'node_modules', name)
   mkdirSync(target, { recursive: true })
-  unpackNpmPackage(packed, target)
+  const archive = join(target, alone(packed, 'npm pack --silent --pack-destination "$0"', target))
+  execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
+  rmSync(archive)
   for (const each of names) symlinkSync(join(peers, 'node_modules', each), join(folder, 'node_modules', each))
   return target
 }

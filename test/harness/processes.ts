@@ -59,9 +59,7 @@ export function listeningPids(port: number): number[] {
 }
 
 /** Both ends of the TCP connections that a process has on IPv4. */
-export function connectionsOf(
-  pid: number,
-): { readonly local: string; readonly peer: string; readonly peerPort: number }[] {
+export function connectionsOf(pid: number) {
   const table = execFileSync('ss', ['-4tnpH']).toString()
   return table.split('\n').flatMap(line => {
     const [, local, peer, peerPort] = /\s([\d.]+):\d+\s+([\d.]+):(\d+)\s/.exec(line) ?? []

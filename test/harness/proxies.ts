@@ -132,18 +132,18 @@ frontend public
 backend powgate
 ${lines.map(line => `  ${line}\n`).join('')}`
 
-const HAPROXY_LINES: Readonly<
-  Record<Exclude<ProxyKind, 'nginx' | 'apache' | 'caddy'>, (upstream: number) => readonly string[]>
-> = {
-  haproxy: upstream => [
+const HAPROXY_LINES = {
+  haproxy: (upstream: number) => [
     'option forwardfor',
     'http-request set-header X-Request-Id %[uuid()]',
     `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s`,
   ],
-  'haproxy-v2': upstream => [
+  'haproxy-v2': (upstream: number) => [
     `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s send-proxy-v2`,
   ],
-  'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
+  'haproxy-tcp': (upstream: number) => [
+    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`,
+  ],
 }
 
 function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: string): string {
@@ -172,7 +172,7 @@ export class FrontProxy {
   readonly url: string
   readonly #dir = temporaryDir('proxy')
   readonly #process: ChildProcess
-  #output = ''
+  output = ''
 
   private constructor(program: Program, port: number, config: string) {
     this.port = port
@@ -181,14 +181,9 @@ export class FrontProxy {
     this.#process = spawn(program, commandOf(program, config, this.#dir), {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const take = (chunk: Buffer) => {
-      this.#output += chunk.toString()
-    }
-    this.#process.stdout!.on('data', take)
-    this.#process.stderr!.on('data', take)
-    this.#process.once('error', error => {
-      this.#output += `${program}: ${error.message}\n`
-    })
+    for (const stream of [this.#process.stdout!, this.#process.stderr!])
+      stream.on('data', (chunk: Buffer) => (this.output += chunk))
+    this.#process.once('error', error => (this.output += `${program}: ${error.message}\n`))
   }
 
   /** @param service only its port is used; it must trust the proxy: see `BEHIND` */
@@ -213,10 +208,6 @@ export class FrontProxy {
       await proxy.stop()
       throw new Error(`${(error as Error).message}:\n${proxy.output}`)
     }
-  }
-
-  get output(): string {
-    return this.#output
   }
 
   get #hasEnded(): boolean {

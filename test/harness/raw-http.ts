@@ -2,18 +2,25 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { parse } from './http.ts'
+import { type Answer, parse } from './http.ts'
 
-export interface RawAnswer {
-  readonly status: number
+export interface RawAnswer extends Pick<Answer, 'status' | 'json'> {
   /** Names in lower case; the values of a repeated name are joined by ', '. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
-  readonly json: any
 }
 
 const ANSWER_MS = 60_000
+
+/**
+ * @param line such as `GET /challenge`
+ * @param headers as lines
+ * @param body one byte a character, sent with its length; undefined: none
+ */
+export function requestText(line: string, headers: readonly string[] = [], body?: string): string {
+  const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
+  return `${[`${line} HTTP/1.1`, 'Host: powgate', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
+}
 
 export class RawConnection {
   readonly socket: Socket

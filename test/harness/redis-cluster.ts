@@ -57,18 +57,17 @@ export class RedisCluster {
     })
   }
 
-  async #nodes(
-    witness = this.servers.find(server => server.isRunning)!,
-  ): Promise<{ id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]> {
-    const lines = String(await witness.ask('cluster', 'nodes'))
+  async #nodes(witness = this.servers.find(server => server.isRunning)!) {
+    const text = String(await witness.ask('cluster', 'nodes'))
+    return text
       .trim()
       .split('\n')
-    return lines.map(line => {
-      const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
-      const port = Number(/:(\d+)@/.exec(address!)![1])
-      const isPrimary = flags!.includes('master') && !flags!.includes('fail')
-      return { id: id!, port, isPrimary, primaryId: primaryId!, slots }
-    })
+      .map(line => {
+        const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
+        const port = Number(/:(\d+)@/.exec(address!)![1])
+        const isPrimary = flags!.includes('master') && !flags!.includes('fail')
+        return { id: id!, port, isPrimary, primaryId: primaryId!, slots }
+      })
   }
 
   async primaryOf(slot: number): Promise<RedisServer> {

@@ -1,6 +1,6 @@
 /** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
 
-import { us_listen_socket_close } from 'uWebSockets.js'
+import { type TemplatedApp, type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
 import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Service } from '../../src/endpoints/service.ts'
@@ -9,22 +9,27 @@ import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
 import { freePort } from './ports.ts'
 
-interface RefusingServer {
-  readonly url: string
-  readonly port: number
-  refused(): number
-  /** Requests that were reported to the gate, but needed no admission. */
-  seen(): number
-  stop(): void
+/** Listens on a free port of 127.0.0.1. */
+export async function listenWith(app: TemplatedApp) {
+  const port = await freePort()
+  const socket = await new Promise<us_listen_socket | false>(resolve =>
+    app.listen('127.0.0.1', port, resolve),
+  )
+  if (socket === false) throw new Error(`the port ${port} is taken`)
+  const stop = () => {
+    us_listen_socket_close(socket)
+    app.close()
+  }
+  return { port, stop }
 }
 
 const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
-export async function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
+export async function startRefusingServer(trustedProxies: readonly string[] = []) {
   let refused = 0
-  let seen = 0
+  let seen = 0 // requests that were reported to the gate, but needed no admission
   const host: ExchangeHost = {
     trustedProxies: new AddressSet(trustedProxies),
     isEveryPeerTrusted: false,
@@ -40,15 +45,7 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
   // Refused requests use no other part of the service.
   const service = { settings: loadConfig({}) } as unknown as Service
   const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
-  const port = await freePort()
-  return new Promise(resolve =>
-    app.listen('127.0.0.1', port, socket => {
-      if (socket === false) throw new Error(`the port ${port} is taken`)
-      const stop = () => {
-        us_listen_socket_close(socket)
-        app.close()
-      }
-      resolve({ url: `http://127.0.0.1:${port}`, port, refused: () => refused, seen: () => seen, stop })
-    }),
-  )
+  const listening = await listenWith(app)
+  const url = `http://127.0.0.1:${listening.port}`
+  return { ...listening, url, refused: () => refused, seen: () => seen }
 }

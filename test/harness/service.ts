@@ -34,16 +34,17 @@ export const UNLIMITED_CHALLENGES = {
   POWGATE_LIMIT_CHALLENGE_ADDRESS: MANY,
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: MANY,
 }
-const UNLIMITED_VERIFICATIONS = {
-  POWGATE_LIMIT_VERIFY_ADDRESS: MANY,
-  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: MANY,
-}
 export const UNLIMITED_REDEMPTIONS = {
   POWGATE_LIMIT_REDEEM_ADDRESS: MANY,
   POWGATE_LIMIT_REDEEM_API_KEY: MANY,
 }
 /** For tests that make more requests than one visitor may. */
-export const UNLIMITED = { ...UNLIMITED_CHALLENGES, ...UNLIMITED_VERIFICATIONS, ...UNLIMITED_REDEMPTIONS }
+export const UNLIMITED = {
+  ...UNLIMITED_CHALLENGES,
+  POWGATE_LIMIT_VERIFY_ADDRESS: MANY,
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: MANY,
+  ...UNLIMITED_REDEMPTIONS,
+}
 
 /** For tests of what visitors meet while Redis is away. */
 export const DEADLINE_AS_SHIPPED = {
@@ -73,7 +74,7 @@ export class TestService {
   readonly env: Readonly<Record<string, string>>
   readonly dataDir: string
   readonly #main: string
-  readonly #lines: string[] = []
+  output = ''
   #process: ChildProcess | undefined
   #endInProcess: (() => Promise<void>) | undefined
 
@@ -154,7 +155,7 @@ export class TestService {
     const listening = new Promise<void>((resolve, reject) => {
       const take = (chunk: Buffer) => {
         const text = chunk.toString()
-        this.#lines.push(text)
+        this.output += text
         if (text.includes('powgate listens')) resolve()
       }
       child.stdout.on('data', take)
@@ -170,10 +171,6 @@ export class TestService {
     })
     await within(START_MS, listening, () => `the service does not listen:\n${this.output}`)
     noteProcesses(this.pid)
-  }
-
-  get output(): string {
-    return this.#lines.join('')
   }
 
   get pid(): number {

@@ -1,7 +1,7 @@
 /** A TCP proxy on loopback in front of Redis that disturbs the connections in a chosen way. */
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { freePort } from './ports.ts'
+import { listenAnywhere } from './ports.ts'
 
 /** What happens to Redis' replies and to new connections. */
 export type Illness =
@@ -29,24 +29,20 @@ interface Pair {
 }
 
 export class SickProxy {
-  readonly port: number
+  port = 0
   readonly #server: Server
   readonly #target: number
   readonly #pairs = new Set<Pair>()
   #illness: Illness = { kind: 'none' }
 
-  private constructor(port: number, target: number) {
-    this.port = port
+  private constructor(target: number) {
     this.#target = target
     this.#server = createServer({ noDelay: true }, client => this.#accept(client))
   }
 
   static async start(target: number): Promise<SickProxy> {
-    const proxy = new SickProxy(await freePort(), target)
-    await new Promise<void>((resolve, reject) => {
-      proxy.#server.once('error', reject)
-      proxy.#server.listen(proxy.port, '127.0.0.1', resolve)
-    })
+    const proxy = new SickProxy(target)
+    proxy.port = await listenAnywhere(proxy.#server)
     return proxy
   }
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { freshAddress } from '../harness/http.ts'
 import { workerPids } from '../harness/processes.ts'
 import { BEHIND } from '../harness/proxies.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService, UNLIMITED } from '../harness/service.ts'
 import { KeptMemory } from '../release/torture/memory.ts'
 
@@ -21,11 +21,10 @@ const TIMES_MAX = 4
 const LANES = 50
 const COLLECTIONS = 5
 
-const bare = (what: string, ...lines: string[]) =>
-  [`${what} HTTP/1.1`, 'Host: powgate', 'Connection: close', ...lines, '', ''].join('\r\n')
+const CLOSE = 'Connection: close'
 const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
-  'Connection: close': siteKey => bare('GET /challenge', `X-Site-Key: ${siteKey}`),
-  'HEAD and Connection: close': () => bare('HEAD /openapi.json'),
+  'Connection: close': siteKey => requestText('GET /challenge', [CLOSE, `X-Site-Key: ${siteKey}`]),
+  'HEAD and Connection: close': () => requestText('HEAD /openapi.json', [CLOSE]),
   chunks: siteKey => `${post(siteKey, 'Transfer-Encoding: chunked')}4\r\nabcd\r\n0\r\n\r\n`,
   'a body that is too large': siteKey => post(siteKey, 'Content-Length: 20000') + 'a'.repeat(20_000),
 }
@@ -88,37 +87,29 @@ async function memoryOf(kept: KeptMemory, pid: number): Promise<number> {
 
 const NO_SITE = `site_${'0'.repeat(22)}`
 
-function post(siteKey: string, ...lines: string[]): string {
-  const head = ['POST /verify HTTP/1.1', 'Host: powgate', `X-Site-Key: ${siteKey}`]
-  return [...head, 'Content-Type: application/json', ...lines, '', ''].join('\r\n')
-}
+const post = (siteKey: string, ...lines: string[]): string =>
+  requestText('POST /verify', [`X-Site-Key: ${siteKey}`, 'Content-Type: application/json', ...lines])
 
-describe('a body that is too large', () => {
-  let service: TestService
-  before(async () => {
-    service = await TestService.start('embedded', BEHIND.nginx)
-  })
-  after(() => service.stop())
+const service = await TestService.start('embedded', BEHIND.nginx)
 
-  test('a body that is too large is read and dropped: 413, and the connection stays open', async () => {
-    const connection = await RawConnection.open(service.port, freshAddress())
-    for (const bytes of [8193, 100_000, 1_000_000]) {
-      const answer = await connection.request(post(NO_SITE, `Content-Length: ${bytes}`), 'x'.repeat(bytes))
-      assert.equal(answer?.status, 413, answer?.body)
-      assert.equal(answer?.headers.connection, undefined)
-    }
-    assert.equal((await connection.request('GET /none HTTP/1.1\r\nHost: powgate\r\n\r\n'))?.status, 404)
-    connection.close()
-  })
+test('a body that is too large is read and dropped: 413, and the connection stays open', async () => {
+  const connection = await RawConnection.open(service.port, freshAddress())
+  for (const bytes of [8193, 100_000, 1_000_000]) {
+    const answer = await connection.request(post(NO_SITE, `Content-Length: ${bytes}`), 'x'.repeat(bytes))
+    assert.equal(answer?.status, 413, answer?.body)
+    assert.equal(answer?.headers.connection, undefined)
+  }
+  assert.equal((await connection.request(requestText('GET /none')))?.status, 404)
+  connection.close()
+})
 
-  test('a body that does not end is cut off', async () => {
-    const connection = await RawConnection.open(service.port, freshAddress())
-    await connection.send(post(NO_SITE, 'Transfer-Encoding: chunked'))
-    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
-    await connection.send(...Array<string>(17).fill(chunk)) // a mebibyte is read and dropped, this is more
-    const answer = await connection.answer()
-    assert.equal(answer?.status, 413)
-    assert.equal(answer?.headers.connection, 'close')
-    assert.equal(await connection.answer(), undefined, 'the connection is closed')
-  })
+test('a body that does not end is cut off', async () => {
+  const connection = await RawConnection.open(service.port, freshAddress())
+  await connection.send(post(NO_SITE, 'Transfer-Encoding: chunked'))
+  const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+  await connection.send(...Array<string>(17).fill(chunk)) // a mebibyte is read and dropped, this is more
+  const answer = await connection.answer()
+  assert.equal(answer?.status, 413)
+  assert.equal(answer?.headers.connection, 'close')
+  assert.equal(await connection.answer(), undefined, 'the connection is closed')
 })

@@ -1,14 +1,14 @@
 /** Parsing of request headers, in one pass and by name; Accept-Encoding and If-None-Match as tables. */
 
-import { App, us_listen_socket_close } from 'uWebSockets.js'
+import { App } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { freePort } from '../harness/ports.ts'
 import { RawConnection } from '../harness/raw-http.ts'
+import { listenWith } from '../harness/refusing-server.ts'
 import { words } from '../harness/values.ts'
 
 const CODINGS = ['br', 'gzip', 'identity'] as const
@@ -65,14 +65,7 @@ async function startServer(isCrossOrigin: boolean) {
     heads = { byName: fieldsOf(readHead(request, isCrossOrigin)), inOnePass }
     response.end('read')
   })
-  const port = await freePort()
-  const socket = await new Promise<object | false>(resolve => app.listen('127.0.0.1', port, resolve))
-  assert.ok(socket)
-  const stop = () => {
-    us_listen_socket_close(socket)
-    app.close()
-  }
-  return { port, heads: () => heads, stop }
+  return { ...(await listenWith(app)), heads: () => heads }
 }
 
 test('property: headers read by name and in one pass are the same, whatever comes twice, empty or spelled oddly', async () => {

@@ -9,7 +9,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { listeningPids } from '../harness/processes.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 
@@ -17,6 +17,7 @@ const PATIENCE_MS = 60_000
 /** A path whose answers have a body, a length and an ETag. */
 const PATH = '/demo'
 const CLOSE = 'Connection: close'
+const JSON_TYPE = 'Content-Type: application/json'
 
 interface Case {
   readonly request: string
@@ -27,11 +28,7 @@ interface Case {
 }
 
 const get = (method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string =>
-  `${[`${method} ${path} HTTP/1.1`, 'Host: powgate', ...headers].join('\r\n')}\r\n\r\n`
-
-function post(...headers: readonly string[]): string {
-  return `${['POST /verify-token HTTP/1.1', 'Host: powgate', ...headers, 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`
-}
+  requestText(`${method} ${path}`, headers)
 
 /**
  * @param ends whether the client ends its sending side with the request
@@ -63,51 +60,51 @@ test('a connection ends with its last answer, and not before', async () => {
     POWGATE_TRUSTED_PROXIES: '127.0.0.1',
     POWGATE_DRAIN_SECONDS: '60',
   })
-  try {
-    const etag = String((await call(service.url + PATH)).headers.etag)
-    assert.match(etag, /"/)
-    const { siteKey } = await service.createSite()
-    const fresh = `If-None-Match: ${etag}`
-    const cases: Readonly<Record<string, Case>> = {
-      'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
-      'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
-      '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
-      'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
-      'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
-      'a challenge and Connection: close': {
-        request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
-        answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
-      },
-      'a refusal to a client that has ended its side': { request: post(CLOSE), answer: REFUSAL, ends: true },
-      'a file for a client that has ended its side': {
-        request: get('GET', PATH, CLOSE),
-        answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
-        ends: true,
-      },
-      'HEAD from a client that has ended its side': {
-        request: get('HEAD', PATH, CLOSE),
-        answer: HEAD_ALONE,
-        ends: true,
-        times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
-      },
-    }
-    for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
-      for (let time = 0; time < times; time++) {
-        const received = await (await heldBack(service.port, request, ends))()
-        assert.match(received, answer, name)
-        assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
-      }
-
-    const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
-    const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
-    process.kill(service.pid, 'SIGTERM')
-    await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
-    const [head, notModified] = await Promise.all(sends.map(send => send()))
-    assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
-    assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
-  } finally {
-    await service.stop()
+  const etag = String((await call(service.url + PATH)).headers.etag)
+  assert.match(etag, /"/)
+  const { siteKey } = await service.createSite()
+  const fresh = `If-None-Match: ${etag}`
+  const cases: Readonly<Record<string, Case>> = {
+    'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
+    'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
+    '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
+    'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
+    'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
+    'a challenge and Connection: close': {
+      request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
+      answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
+    },
+    'a refusal to a client that has ended its side': {
+      request: requestText('POST /verify-token', [CLOSE], '{}'),
+      answer: REFUSAL,
+      ends: true,
+    },
+    'a file for a client that has ended its side': {
+      request: get('GET', PATH, CLOSE),
+      answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
+      ends: true,
+    },
+    'HEAD from a client that has ended its side': {
+      request: get('HEAD', PATH, CLOSE),
+      answer: HEAD_ALONE,
+      ends: true,
+      times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
+    },
   }
+  for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
+    for (let time = 0; time < times; time++) {
+      const received = await (await heldBack(service.port, request, ends))()
+      assert.match(received, answer, name)
+      assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
+    }
+
+  const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
+  const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
+  process.kill(service.pid, 'SIGTERM')
+  await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
+  const [head, notModified] = await Promise.all(sends.map(send => send()))
+  assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
+  assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
 })
 
 const PATHS = words(
@@ -133,16 +130,16 @@ for (const [how, env] of [
     test('Expect: 100-continue, however it is spelled, is answered at once on every POST, before the body', async () => {
       const connection = await RawConnection.open(service.port)
       for (const path of PATHS) {
-        const lines = `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
-        const plain = await connection.request(`${lines}\r\n{}`)
+        const post = (...more: string[]) => requestText(`POST ${path}`, [JSON_TYPE, ...more], '{}')
+        const plain = await connection.request(post())
         for (const expect of WAITING) {
-          await connection.send(`${lines}Expect: ${expect}\r\n\r\n`)
+          await connection.send(post(`Expect: ${expect}`).slice(0, -'{}'.length))
           const interim = await connection.answer() // none if uWebSockets.js ends the connection first
           assert.equal(interim?.status, 100, `${path} ${expect}`)
           const { status, json } = (await connection.request('{}'))!
           assert.deepEqual([status, json], [plain?.status, plain?.json], `${path} ${expect}`)
         }
-        const other = await connection.request(`${lines}Expect: other\r\n\r\n{}`)
+        const other = await connection.request(post('Expect: other'))
         assert.equal(other?.status, plain?.status, path)
       }
       connection.close()
@@ -153,8 +150,11 @@ for (const [how, env] of [
       const { siteKey, apiKey } = await service.createSite({ difficulty: ALWAYS_EASY })
       for (let count = 0; count < 8; count++) {
         const body = JSON.stringify({ token: await client.token(siteKey), idempotencyKey: String(count) })
-        const head = `Authorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
-        const request = `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${head}\r\n\r\n${body}`
+        const request = requestText(
+          'POST /verify-token',
+          [`Authorization: Bearer ${apiKey}`, JSON_TYPE],
+          body,
+        )
         const answer = await (await heldBack(service.port, request, true))()
         assert.match(answer, /^HTTP\/1\.1 200 OK[\s\S]+"success":true/)
         assert.equal((await client.verifyToken(apiKey, body)).json.success, true)

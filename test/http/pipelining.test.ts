@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService } from '../harness/service.ts'
 
@@ -31,11 +31,8 @@ interface Parts {
 const JSON_TYPE = 'Content-Type: application/json'
 
 /** @returns the bytes of a request, such as `GET /widget.js` */
-function request(methodAndPath: string, { fields = [], body }: Parts = {}): string {
-  const ofBody = body === undefined ? [] : [JSON_TYPE, `Content-Length: ${body.length}`]
-  const lines = [`${methodAndPath} HTTP/1.1`, 'Host: powgate', ...fields, ...ofBody]
-  return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
-}
+const request = (methodAndPath: string, { fields = [], body }: Parts = {}): string =>
+  requestText(methodAndPath, body === undefined ? fields : [...fields, JSON_TYPE], body)
 
 const ENDPOINT_POSTS = ['POST /verify', 'POST /verify-token', 'POST /siteverify']
 const LONG_ANSWER = 'GET /openapi.json'

@@ -7,12 +7,12 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { claimsOf, keyring } from '../contract/support.ts'
 import { Client, solutionOf, solve } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
+import { requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, lifetimesOf, type TestSite } from '../harness/service.ts'
 
 /** A request for a challenge, in bytes. */
-export function challengeRequest(siteKey: string, lines: readonly string[] = []): string {
-  return ['GET /challenge HTTP/1.1', 'Host: powgate', `X-Site-Key: ${siteKey}`, ...lines, '', ''].join('\r\n')
-}
+export const challengeRequest = (siteKey: string, lines: readonly string[] = []): string =>
+  requestText('GET /challenge', [`X-Site-Key: ${siteKey}`, ...lines])
 
 /** For a challenge of a site with `ALWAYS_EASY`. */
 export function solutionFor(nonce: string): Solution {

@@ -34,6 +34,13 @@ async function startStage(protocol: 'on' | 'off') {
       assert.equal(answer?.status, 200, answer?.body)
       return isBoundTo(answer!.json.nonce, ip)
     },
+    /** Sends these bytes and closes the connection: a challenge that comes, if any, is for this address. */
+    isForNobodyBut: async (ip: string, connection: RawConnection, ...parts: readonly Buffer[]) => {
+      await connection.send(...parts)
+      const answer = await connection.answerWithin(1500)
+      if (answer?.status === 200) assert.ok(isBoundTo(answer.json.nonce, ip))
+      connection.close()
+    },
   }
 }
 
@@ -95,11 +102,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
 
     test(`on, from anybody else: ${about} changes nothing`, async () => {
       const peer = freshAddress()
-      const connection = await on.open(peer)
-      await connection.send(...parts(on.request()))
-      const answer = await connection.answerWithin(1500)
-      if (answer?.status === 200) assert.ok(on.isFor(answer, peer))
-      connection.close()
+      await on.isForNobodyBut(peer, await on.open(peer), ...parts(on.request()))
     })
   }
 
@@ -183,13 +186,9 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
 
   test('off: a header changes nothing, whoever sends it', async () => {
     for (const peer of [freshProxy(), freshAddress()]) {
-      const connection = await off.open(peer)
-      await connection.send(v2Header(), off.request())
-      const answer = await connection.answerWithin(1500)
-      if (answer?.status === 200) assert.ok(off.isFor(answer, peer))
+      await off.isForNobodyBut(peer, await off.open(peer), v2Header(), off.request())
       const next = await off.open(peer)
       assert.ok(off.isFor(await next.request(off.request()), peer))
-      connection.close()
       next.close()
     }
   })
@@ -210,12 +209,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       connection.close()
     }
     for (const parts of [[Buffer.concat([FORGED, on.request()])], [FORGED, on.request()]]) {
-      const connection = await RawConnection.open(proxy.port, from)
-      await connection.send(...parts)
-      const answer = await connection.answerWithin(1500)
-      if (answer?.status === 200) assert.ok(on.isFor(answer, from))
-      connection.close()
+      await on.isForNobodyBut(from, await RawConnection.open(proxy.port, from), ...parts)
     }
-    await proxy.stop()
   })
 })

@@ -1,7 +1,7 @@
 /** The configurations of nginx, HAProxy and Apache from the documentation, with only addresses, files and times replaced. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -12,7 +12,7 @@ import { adapted, apacheBase, FrontProxy, sample } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
-import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
+import { ALWAYS_EASY, TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { Visitors } from '../harness/visitors.ts'
 import { SECTIONS } from '../release/torture/conformance-rows.ts'
@@ -68,71 +68,54 @@ const NGINX_CDN =
   CDN +
   CDN.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
 
+const certificates = new Certificates({ names: `DNS:${NAME}` })
+const redis = await RedisServer.start()
+const [hostPort, adminPort] = [await freePort(), await freePort()]
+
+/** Texts of a configuration, and what replaces them: names, files, and the port where the proxy listens, without TLS unless given. */
+const namesFor = (port: number, tls = ''): Record<string, string> => ({
+  'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+  '*:443': `127.0.0.1:${port}`,
+  'SSLEngine on': 'SSLEngine off',
+  'listen 443 ssl': `listen 127.0.0.1:${port}${tls}`,
+  '/etc/ssl/captcha.example.com.pem': certificates.serverCert,
+  '/etc/ssl/captcha.example.com.key': certificates.serverKey,
+  '/etc/ssl/cdn-client-ca.pem': certificates.ca,
+  '10.0.0.0/24': BACKENDS,
+  '127.0.0.1:8080': `${HOSTS[0]}:${hostPort}`,
+  '10.0.0.5:8080': `${HOSTS[0]}:${hostPort}`,
+  '10.0.0.6:8080': `${HOSTS[1]}:${hostPort}`,
+  '10.0.0.5': HOSTS[0],
+  '9090': String(adminPort),
+})
+
 /** Two hosts on one Redis, each with the settings that HAProxy needs. */
-class Stage {
-  readonly certificates = new Certificates({ names: `DNS:${NAME}` })
-  readonly hosts: TestService[] = []
-  site: TestSite = { siteKey: '', apiKey: '' }
-  /** The first host, without a proxy. */
-  direct = ''
-  redis: RedisServer | undefined
-  #port = 0
-  #adminPort = 0
-
-  async start(): Promise<void> {
-    this.redis = await RedisServer.start()
-    this.#port = await freePort()
-    this.#adminPort = await freePort()
-    this.direct = `http://${HOSTS[0]}:${this.#port}`
-    const script = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), this.#names(0))
-    for (const host of HOSTS) {
-      const ownScript = script.replaceAll(HOSTS[0], host)
-      const settings = Array.from(ownScript.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
-      const env = {
-        HOST: host,
-        PORT: String(this.#port),
-        REDIS_URL: this.redis.url,
-        POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-        POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
-        POWGATE_DRAIN_SECONDS: '10',
-      }
-      this.hosts.push(await TestService.start('shared', { ...env, ...Object.fromEntries(settings) }))
-    }
-    this.site = await this.hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
+const hosts: TestService[] = []
+const script = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), namesFor(0))
+for (const host of HOSTS) {
+  const ownScript = script.replaceAll(HOSTS[0], host)
+  const settings = Array.from(ownScript.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
+  const env = {
+    HOST: host,
+    PORT: String(hostPort),
+    REDIS_URL: redis.url,
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+    POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
+    POWGATE_DRAIN_SECONDS: '10',
   }
+  hosts.push(await TestService.start('shared', { ...env, ...Object.fromEntries(settings) }))
+}
+const site = await hosts[0]!.createSite({ difficulty: ALWAYS_EASY })
 
-  /** Starts a proxy. @param times what to replace in its configuration for a busy machine */
-  async front(program: 'nginx' | 'haproxy' | 'apache2', config: string, times = PATIENT) {
-    const port = await freePort()
-    const names = this.#names(port, config === NGINX_CDN ? ' ssl' : '')
-    const base = program === 'apache2' ? apacheBase(port) : ''
-    return FrontProxy.run(program, port, base + adapted(config, { ...names, ...times }))
-  }
-
-  /** Texts of a configuration, and what replaces them: names, files, and the port where the proxy listens, without TLS unless given. */
-  #names(port: number, tls = ''): Record<string, string> {
-    return {
-      'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
-      '*:443': `127.0.0.1:${port}`,
-      'SSLEngine on': 'SSLEngine off',
-      'listen 443 ssl': `listen 127.0.0.1:${port}${tls}`,
-      '/etc/ssl/captcha.example.com.pem': this.certificates.serverCert,
-      '/etc/ssl/captcha.example.com.key': this.certificates.serverKey,
-      '/etc/ssl/cdn-client-ca.pem': this.certificates.ca,
-      '10.0.0.0/24': BACKENDS,
-      '127.0.0.1:8080': `${HOSTS[0]}:${this.#port}`,
-      '10.0.0.5:8080': `${HOSTS[0]}:${this.#port}`,
-      '10.0.0.6:8080': `${HOSTS[1]}:${this.#port}`,
-      '10.0.0.5': HOSTS[0],
-      '9090': String(this.#adminPort),
-    }
-  }
+/** Starts a proxy. @param times what to replace in its configuration for a busy machine */
+async function startFront(program: 'nginx' | 'haproxy' | 'apache2', config: string, times = PATIENT) {
+  const port = await freePort()
+  const names = namesFor(port, config === NGINX_CDN ? ' ssl' : '')
+  const base = program === 'apache2' ? apacheBase(port) : ''
+  return FrontProxy.run(program, port, base + adapted(config, { ...names, ...times }))
 }
 
 describe('samples of the documentation', () => {
-  const stage = new Stage()
-  before(() => stage.start())
-
   for (const [front, config] of Object.entries({
     nginx: NGINX,
     'nginx for two hosts': NGINX_TWO,
@@ -142,63 +125,52 @@ describe('samples of the documentation', () => {
       const program = front === 'haproxy' ? front : 'nginx'
       let proxy: FrontProxy
       before(async () => {
-        proxy = await stage.front(program, config)
+        proxy = await startFront(program, config)
       })
-      after(() => proxy?.stop())
 
-      test('a visitor is who calls, and cannot redeem; a backend can', () =>
-        keepsVisitorsOut(proxy, stage.site))
+      test('a visitor is who calls, and cannot redeem; a backend can', () => keepsVisitorsOut(proxy))
       if (front === 'nginx') return
-      test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
+      test('no request fails while a host restarts', () => survivesRestart(proxy))
       describe('with its own times', () => {
         before(async () => {
           await proxy.stop()
-          proxy = await stage.front(program, config, {})
+          proxy = await startFront(program, config, {})
         })
-        test("one visitor's odd requests mark no healthy host as failed", () => staysUp(proxy, stage.site))
-        test('a host that hangs is passed over', () => passesOver(proxy, stage))
+        test("one visitor's odd requests mark no healthy host as failed", () => staysUp(proxy))
+        test('a host that hangs is passed over', () => passesOver(proxy))
         test('hosts without Redis go on from memory; without any host pages can read a 503', () =>
-          staysReadable(proxy, stage))
+          staysReadable(proxy))
       })
     })
   }
 
   test('Apache: a visitor is who calls, and cannot redeem; a backend can', async () => {
-    const proxy = await stage.front('apache2', APACHE)
-    try {
-      await keepsVisitorsOut(proxy, stage.site)
-    } finally {
-      await proxy.stop()
-    }
+    await keepsVisitorsOut(await startFront('apache2', APACHE))
   })
 
   test('nginx behind a CDN believes the holder of the certificate alone', async () => {
     const strangers = new Certificates({ names: `DNS:${NAME}` })
-    const proxy = await stage.front('nginx', NGINX_CDN)
+    const proxy = await startFront('nginx', NGINX_CDN)
     const visitor = '203.0.113.7'
-    const headers = { Host: NAME, 'X-Site-Key': stage.site.siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
+    const headers = { Host: NAME, 'X-Site-Key': site.siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
     const ask = (tls: Call['tls'], path = '/challenge') =>
       call(`https://127.0.0.1:${proxy.port}${path}`, { headers, tls: { servername: NAME, ...tls } })
-    const { cert, key } = stage.certificates.clientOptions
-    try {
-      // The proxy asks for a certificate, which the observer's client has not.
-      const isBoundTo = await nonceObserver(stage.direct, stage.site)
-      const { status, json } = await ask({ cert, key })
-      assert.equal(status, 200)
-      assert.ok(isBoundTo(json.nonce, visitor))
-      const { cert: otherCert, key: otherKey } = strangers.clientOptions
-      assert.equal((await ask({})).status, 400)
-      assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
-      assert.equal((await ask({ servername: 'other.example' })).status, 421)
-      for (const path of ['/verify-token', '/siteverify', '/turnstile/v0/siteverify'])
-        assert.equal((await ask({ cert, key }, path)).status, 403)
-    } finally {
-      await proxy.stop()
-    }
+    const { cert, key } = certificates.clientOptions
+    // The proxy asks for a certificate, which the observer's client has not: it asks the first host.
+    const isBoundTo = await nonceObserver(`http://${HOSTS[0]}:${hostPort}`, site)
+    const { status, json } = await ask({ cert, key })
+    assert.equal(status, 200)
+    assert.ok(isBoundTo(json.nonce, visitor))
+    const { cert: otherCert, key: otherKey } = strangers.clientOptions
+    assert.equal((await ask({})).status, 400)
+    assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
+    assert.equal((await ask({ servername: 'other.example' })).status, 421)
+    for (const path of ['/verify-token', '/siteverify', '/turnstile/v0/siteverify'])
+      assert.equal((await ask({ cert, key }, path)).status, 403)
   })
 })
 
-async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void> {
+async function keepsVisitorsOut(proxy: FrontProxy): Promise<void> {
   const client = new Client(proxy.url)
   const visitor = freshAddress()
   const isBoundTo = await nonceObserver(proxy.url, site)
@@ -219,7 +191,7 @@ async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void
   assert.equal(redeemed.status, 200, redeemed.text)
 }
 
-async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
+async function survivesRestart(proxy: FrontProxy): Promise<void> {
   const client = new Client(proxy.url)
   const visitors = new Visitors(async () => {
     const from = freshAddress()
@@ -244,14 +216,14 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
 }
 
 /** Visitors who come at a steady pace, however long others wait, and ask for a challenge each. */
-async function visitorsFor(ms: number, proxy: FrontProxy, { siteKey }: TestSite) {
+async function visitorsFor(ms: number, proxy: FrontProxy) {
   const client = new Client(proxy.url)
   const failures: string[] = []
   const visits: Promise<void>[] = []
   let slow = 0
   const visit = async () => {
     const startedAtMs = performance.now()
-    const answer = await client.challenge(siteKey, { from: freshAddress() }).catch(String)
+    const answer = await client.challenge(site.siteKey, { from: freshAddress() }).catch(String)
     if (typeof answer === 'string') failures.push(answer)
     else if (answer.status !== 200) failures.push(String(answer.status))
     if (performance.now() - startedAtMs > 1000) slow++
@@ -265,7 +237,7 @@ async function visitorsFor(ms: number, proxy: FrontProxy, { siteKey }: TestSite)
   return { count: visits.length, failures, slow }
 }
 
-async function staysUp(proxy: FrontProxy, site: TestSite): Promise<void> {
+async function staysUp(proxy: FrontProxy): Promise<void> {
   const ending = new AbortController()
   const sent: RawConnection[] = []
   const lanes = HOSTILE.map(async ([pauseMs, requests]) => {
@@ -276,19 +248,19 @@ async function staysUp(proxy: FrontProxy, site: TestSite): Promise<void> {
       await sleep(pauseMs)
     }
   })
-  const visits = visitorsFor(HOSTILE_MS, proxy, site).finally(() => ending.abort())
+  const visits = visitorsFor(HOSTILE_MS, proxy).finally(() => ending.abort())
   const [{ count, failures }] = await Promise.all([visits, ...lanes])
   for (const connection of sent) connection.close()
   assert.deepEqual(failures, [], `${failures.length} of ${count} visitors: ${failures}\n${proxy.output}`)
 }
 
-async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
+async function passesOver(proxy: FrontProxy): Promise<void> {
   const { pid } = hosts[1]!
   const pids = [pid, ...childPids(pid)]
   try {
     for (const one of pids) process.kill(one, 'SIGSTOP')
-    const first = await visitorsFor(3000, proxy, site)
-    const later = await visitorsFor(5000, proxy, site)
+    const first = await visitorsFor(3000, proxy)
+    const later = await visitorsFor(5000, proxy)
     assert.deepEqual([...first.failures, ...later.failures], [], proxy.output)
     // Half of them, if it were not passed over.
     assert.ok(later.slow < later.count / 3, `${later.slow} of ${later.count} visitors waited for a second`)
@@ -297,16 +269,16 @@ async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<vo
   }
 }
 
-async function staysReadable(proxy: FrontProxy, { hosts, site, redis }: Stage): Promise<void> {
+async function staysReadable(proxy: FrontProxy): Promise<void> {
   const ask = () => new Client(proxy.url).challenge(site.siteKey, { from: freshAddress() })
   const admin = `http://${HOSTS[0]}:${hosts[0]!.env.POWGATE_ADMIN_PORT}`
-  redis!.freeze()
+  redis.freeze()
   try {
     await eventually(60_000, 'no host is ready', async () => (await call(`${admin}/readyz`)).status === 503)
     await sleep(3000)
     assert.equal((await ask()).status, 200, proxy.output)
   } finally {
-    redis!.thaw()
+    redis.thaw()
   }
   try {
     for (const host of hosts) await host.end()

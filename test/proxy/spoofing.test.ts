@@ -35,7 +35,18 @@ function row(about: string, lines: string | readonly string[], client: string): 
 /** Trusted besides the peer, for chains of several proxies. */
 const TRUSTED_RANGE = '10.0.0.0/8'
 
-const LISTS: readonly Spoof[] = [
+/** Headers of other products; none is read. */
+const OTHER_HEADERS = [
+  'Forwarded: for="[2001:db8::1]:80";proto=https, for=203.0.113.1',
+  'Via: 1.1 203.0.113.1',
+  ...words(
+    'X-Real-IP X-Client-IP X-Forwarded Forwarded-For X-Cluster-Client-IP X-Originating-IP X-Remote-Addr',
+    'CF-Connecting-IP True-Client-IP Fastly-Client-IP Fly-Client-IP X-Appengine-User-IP X-Azure-ClientIP',
+    'Client-IP',
+  ).map(name => `${name}: 203.0.113.1`),
+]
+
+const SPOOFS: readonly Spoof[] = [
   row('one address', xff('203.0.113.1'), '203.0.113.1'),
   row('two lines', [xff('198.51.100.1'), xff('203.0.113.1')], '203.0.113.1'),
   row(
@@ -54,10 +65,7 @@ const LISTS: readonly Spoof[] = [
   row('no space after the colon', 'X-Forwarded-For:203.0.113.1', '203.0.113.1'),
   row('many lines', Array<string>(60).fill(xff('203.0.113.1')), '203.0.113.1'),
   row('more lines than the server takes', Array<string>(120).fill(xff('203.0.113.1')), 'refused'),
-]
-
-/** One of each kind: test/addresses/forwarded-for.test.ts has the others. */
-const FORMS: readonly Spoof[] = [
+  // One form of each kind: test/addresses/forwarded-for.test.ts has the others.
   row('proxies are passed over', xff('203.0.113.1, 10.1.1.1, 10.2.2.2'), '203.0.113.1'),
   row('more proxies than are read', xff('10.1.1.1,'.repeat(399).concat('10.1.1.1')), 'peer'),
   row('more bytes than the server takes', xff('198.51.100.1,'.repeat(2000)), 'refused'),
@@ -66,9 +74,6 @@ const FORMS: readonly Spoof[] = [
   row('an empty line after', [xff('203.0.113.1'), xff('')], '203.0.113.1'),
   row('brackets and a port', xff('[2001:db8::1]:443'), '2001:db8::1'),
   row('octal', xff('0313.0.0161.01'), 'peer'),
-]
-
-const BYTES: readonly Spoof[] = [
   row('tabs around', xff('\t203.0.113.1\t'), '203.0.113.1'),
   row('a no-break space inside', xff('203.0.113.1\xa0, 10.1.1.1'), 'peer'),
   row('a zero-width space inside', xff('203.0.113.1\xe2\x80\x8b, 10.1.1.1'), 'peer'),
@@ -81,23 +86,6 @@ const BYTES: readonly Spoof[] = [
   row('a space before the colon', 'X-Forwarded-For : 203.0.113.1', 'refused'),
   row('a space before the name', ' X-Forwarded-For: 203.0.113.1', 'refused'),
   row('very long', xff('1'.repeat(3900)), 'peer'),
-]
-
-/** Headers of other products; none is read. */
-const OTHER_HEADERS = [
-  'Forwarded: for="[2001:db8::1]:80";proto=https, for=203.0.113.1',
-  'Via: 1.1 203.0.113.1',
-  ...words(
-    'X-Real-IP X-Client-IP X-Forwarded Forwarded-For X-Cluster-Client-IP X-Originating-IP X-Remote-Addr',
-    'CF-Connecting-IP True-Client-IP Fastly-Client-IP Fly-Client-IP X-Appengine-User-IP X-Azure-ClientIP',
-    'Client-IP',
-  ).map(name => `${name}: 203.0.113.1`),
-]
-
-const SPOOFS: readonly Spoof[] = [
-  ...LISTS,
-  ...FORMS,
-  ...BYTES,
   row('headers of other products', OTHER_HEADERS, 'peer'),
 ]
 

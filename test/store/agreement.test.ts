@@ -1,20 +1,18 @@
 /** Random operations, in batches, of both stores in virtual time: each answers what the other does. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import fc from 'fast-check'
 import { ownerMeter, siteMeter } from '../../src/domain/address-tags.ts'
 import { KEPT_MS_A_PROOF } from '../../src/domain/meters.ts'
 import type { SolutionAdmission, SolutionRequest } from '../../src/store/store.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { RedisServer } from '../harness/redis.ts'
 import {
   challengeOn,
   freshKey,
   freshNonce,
   openEmbeddedTwice,
-  openRedis,
-  openTwice,
+  openRedisTwice,
   redemptionOn,
   solutionOn,
   type TestStore,
@@ -178,32 +176,23 @@ function assertAlike(one: unknown, other: unknown, where: string): void {
   }
 }
 
-describe('the embedded store and Redis', () => {
-  const stores: TestStore[] = []
-  before(async () => {
-    const server = await RedisServer.start()
-    stores.push(await openEmbeddedTwice())
-    const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
-    stores.push(await openTwice(open, () => server.stop()))
-  })
-  after(() => Promise.all(stores.map(store => store.close())))
-
-  test('property: the same operations at the same times get the same answers', async () => {
-    await fc.assert(
-      fc.asyncProperty(redemptionLimits, batches, async (limits, steps) => {
-        const run = new Run(limits)
-        const endsAt = stores[0]!.clock.now + RUN_MS_MAX
-        for (const [step, { pauseMs, batch }] of steps.entries()) {
-          const now = stores[0]!.clock.now + pauseMs
-          if (now > endsAt) break
-          for (const { clock } of stores) clock.now = now
-          const all = batch.flatMap(operation => Array.from({ length: operation.times }, () => operation))
-          const answers = await Promise.all(all.map(operation => Promise.all(run.on(stores, operation, now))))
-          for (const [index, [embedded, redis]] of answers.entries())
-            assertAlike(embedded, redis, `step ${step}, ${all[index]!.kind} ${index}`)
-        }
-      }),
-      seeded(60),
-    )
-  })
+test('property: the embedded store and Redis give the same answers to the same operations at the same times', async t => {
+  const stores = [await openEmbeddedTwice(), await openRedisTwice()] as const
+  t.after(() => Promise.all(stores.map(store => store.close())))
+  await fc.assert(
+    fc.asyncProperty(redemptionLimits, batches, async (limits, steps) => {
+      const run = new Run(limits)
+      const endsAt = stores[0].clock.now + RUN_MS_MAX
+      for (const [step, { pauseMs, batch }] of steps.entries()) {
+        const now = stores[0].clock.now + pauseMs
+        if (now > endsAt) break
+        for (const { clock } of stores) clock.now = now
+        const all = batch.flatMap(operation => Array.from({ length: operation.times }, () => operation))
+        const answers = await Promise.all(all.map(operation => Promise.all(run.on(stores, operation, now))))
+        for (const [index, [embedded, redis]] of answers.entries())
+          assertAlike(embedded, redis, `step ${step}, ${all[index]!.kind} ${index}`)
+      }
+    }),
+    seeded(60),
+  )
 })

@@ -6,16 +6,19 @@ import { eventually } from '../harness/eventually.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 import { challengeOn, startRedis } from './harness.ts'
 
+const BRIDGE = {
+  workers: 1,
+  failOpen: { challenge: true, verify: true },
+  failOpenAfterMs: 300,
+  monotonicMs: () => 1000,
+  onCrowded: () => {},
+}
+
 test('a flood of addresses from one network closes the door to itself, not to newcomers, and is told once', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   let [told, nowMs] = [0, 1000]
-  const bridge = {
-    workers: 2,
-    failOpen: { challenge: true, verify: true },
-    failOpenAfterMs: 0,
-    monotonicMs: () => nowMs,
-    onCrowded: () => told++,
-  }
+  const own = { workers: 2, failOpenAfterMs: 0, monotonicMs: () => nowMs, onCrowded: () => told++ }
+  const bridge = { ...BRIDGE, ...own }
   const { store, server } = await startRedis(t, { deadlineMs: 200, bridge })
   await server.stop()
   await eventually(10_000, 'it is away', () => store.requests.awayMs('00000000') > 0)
@@ -43,14 +46,7 @@ test('a flood of addresses from one network closes the door to itself, not to ne
 })
 
 test('what waits for Redis as it goes away is refused: only after failOpenAfterMs does a worker decide alone', async t => {
-  const bridge = {
-    workers: 1,
-    failOpen: { challenge: true, verify: true },
-    failOpenAfterMs: 300,
-    monotonicMs: () => 1000,
-    onCrowded: () => {},
-  }
-  const { store, server } = await startRedis(t, { deadlineMs: 100, bridge })
+  const { store, server } = await startRedis(t, { deadlineMs: 100, bridge: BRIDGE })
   await new Promise(resolve => setTimeout(resolve, 400)) // it has been up for longer than that
   server.freeze()
   assert.equal((await challengeOn(store, { addressKey: 'AAAAAAAAAA01' })).status, 'unavailable')

@@ -13,6 +13,7 @@ import {
   SITE,
   type StoreMaker,
   solutionOn,
+  spendable,
   type TestStore,
   tokenOn,
 } from './harness.ts'
@@ -35,7 +36,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
     const now = () => under.clock.now
     /** Marks of a solution and of a token that expire in two minutes. */
     const spend = (nonce: string, addressKey: string) => {
-      return { nonce, storeEpoch: store().requests.epochOf(addressKey)!, expiresAtMs: now() + 120_000 }
+      return { ...spendable(store(), addressKey, now()), nonce }
     }
     const redeem = (nonce: string, claim = '', storeEpoch = store().requests.epochOf(SITE)!) => {
       return { nonce, storeEpoch, expiresAtMs: now() + 300_000, claim }

@@ -37,6 +37,7 @@ import {
   openEmbeddedTwice,
   redeemable,
   redemptionOn,
+  spendable,
   type TestStore,
   tokenOn,
 } from './harness.ts'
@@ -60,6 +61,22 @@ async function make(): Promise<TestStore> {
 }
 
 storeConformance('embedded', make)
+
+/** Replaces a function of `fs` for all modules. @returns puts it back, as the end of the test does */
+function mockFs(
+  t: TestContext,
+  name: 'rmSync' | 'linkSync' | 'writeFileSync' | 'accessSync',
+  by: (...args: never) => unknown,
+) {
+  t.mock.method(fs, name, by)
+  syncBuiltinESMExports()
+  const restore = () => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  }
+  t.after(restore)
+  return restore
+}
 
 /**
  * A server and a client, on clocks that the test sets; both end with the test. `pass` moves both clocks on, and `sweepAll` returns
@@ -87,10 +104,9 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
     return [windows.size, marks.size, meters.size]
   }
   const spend = (nonce: string, addressKey = freshKey(), limit = 30) => {
-    const expiresAtMs = Date.now() + 120_000
-    const spent = { nonce, storeEpoch: server.state.epoch, expiresAtMs }
-    const metering = meteringOf(addressKey)
-    return nonceOn(store, { addressKey, addressLimit: limit, siteLimit: limit, spend: spent, metering })
+    const limits = { addressLimit: limit, siteLimit: limit }
+    const spent = { ...spendable(store, addressKey), nonce }
+    return nonceOn(store, { addressKey, ...limits, spend: spent, metering: meteringOf(addressKey) })
   }
   const path = join(dataDir, SITES_JSONL)
   return { dataDir, path, server, store, told, wall, pass, sweepAll, spend, stop }
@@ -284,12 +300,10 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   const foreign = join(dataDir, 'foreign')
   fs.writeFileSync(foreign, '')
   for (const name of [path, join(dataDir, 'state')]) fs.symlinkSync(foreign, `${name}.new`)
-  t.mock.method(fs, 'rmSync', () => {}) // as if the link came after it
-  syncBuiltinESMExports()
+  const restore = mockFs(t, 'rmSync', () => {}) // as if the link came after it
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
   assert.throws(() => saveState(dataDir, new State(2 ** 30)), /EEXIST/)
-  t.mock.restoreAll()
-  syncBuiltinESMExports()
+  restore()
   assert.equal(fs.readFileSync(foreign, 'utf8'), '')
   await file.closeFile()
   for (const link of [`${path}.dropped`, path]) {
@@ -351,9 +365,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE_PROBLEM] as const),
     ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', KEY_PROBLEM],
     ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), KEY_PROBLEM] as const),
-    ['{"audit": 5}', /audit is no list of entries/],
-    ['{"audit": [1]}', /audit is no list of entries/],
-    ['{"audit": [null]}', /audit is no list of entries/],
+    ...['5', '[1]', '[null]'].map(audit => [`{"audit": ${audit}}`, /audit is no list of entries/] as const),
     ['{"auditFrom": "2026"}', /auditFrom or one of uses is no time/],
     ['{"uses": {"k": "today"}}', /auditFrom or one of uses is no time/],
   ] as const) {
@@ -404,11 +416,9 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
     fs.cpSync(copy, dataDir, { recursive: true })
     damage(join(dataDir, file))
     let server: StoreServer | undefined
-    const begin = async () => {
-      server = await serveStore(dataDir)
-    }
+    const start = async () => void (server = await serveStore(dataDir))
     try {
-      await prepareStart(config, createLogger('silent'), { gauges: {} }, { start: begin })
+      await prepareStart(config, createLogger('silent'), { gauges: {} }, { start })
       const store = await openEmbedded(dataDir)
       assert.deepEqual(await store.sites.listSites(), sites)
       return await tokenOn(store, { redeem }).finally(() => store.close())
@@ -423,13 +433,10 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
     assert.match(why, new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+$`), `the sites are ${about}`)
     assert.equal(await startWith('state', damage), 'forgotten', `the state is ${about}`)
   }
+  const noSecret = new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+Put back a copy`)
   for (const [about, content] of Object.entries(NO_SECRETS)) {
     const why = await startWith('secret', path => fs.writeFileSync(path, content))
-    assert.match(
-      why,
-      new RegExp(`^POWGATE_DATA_DIR: .*${dataDir}.+Put back a copy`),
-      `the secret is ${about}`,
-    )
+    assert.match(why, noSecret, `the secret is ${about}`)
   }
   const why = await startWith('secret', path => [fs.rmSync(path), fs.mkdirSync(path)])
   assert.match(why, /cannot use the secret in .*: it is a directory$/)
@@ -438,12 +445,10 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
 
 test('embedded: without hard links, the secret that another process makes at the same time is used by both', t => {
   const dataDir = temporaryDir('store')
-  t.mock.method(fs, 'linkSync', (_: string, path: string) => {
+  mockFs(t, 'linkSync', (_: string, path: string) => {
     fs.writeFileSync(path, SECRET)
     throw Object.assign(new Error('link'), { code: 'EPERM' })
   })
-  t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
-  syncBuiltinESMExports()
   assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir })), [SECRET])
   assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
@@ -474,16 +479,11 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
 /** From now on a write of so many bytes or more writes 20 of them and fails. @returns what ends that */
 function fillDisk(t: TestContext, bytesMin = 0): () => void {
   const write = fs.writeFileSync
-  t.mock.method(fs, 'writeFileSync', (to: number | string, data: Buffer) => {
+  return mockFs(t, 'writeFileSync', (to: number | string, data: Buffer) => {
     if (data.length < bytesMin) return write(to, data)
     write(to, data.subarray(0, 20))
     throw Object.assign(new Error('write'), { code: 'ENOSPC' })
   })
-  syncBuiltinESMExports()
-  return () => {
-    t.mock.restoreAll()
-    syncBuiltinESMExports()
-  }
 }
 
 test('embedded: a change that cannot be written is refused in one line, and nothing of it stays', async t => {
@@ -577,11 +577,9 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
 
 test('embedded: where the file system has become read-only, a command still asks the store that serves', async t => {
   const { dataDir, stop } = await start(t)
-  t.mock.method(fs, 'accessSync', () => {
+  mockFs(t, 'accessSync', () => {
     throw Object.assign(new Error('access'), { code: 'EROFS' })
   })
-  t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
-  syncBuiltinESMExports()
   const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
   const sites = await openSiteStore(config)
   assert.deepEqual(await sites.listSites(), [])
@@ -728,9 +726,8 @@ test('embedded: whoever speaks something else to the socket is cut off, and othe
   ]) {
     const socket = connect(socketPath(dataDir), () => socket.write(text))
     socket.on('error', () => {})
-    const ended = Promise.race([once(socket, 'close'), once(socket, 'data').then(([reply]) => String(reply))])
-    const reply = await ended
-    if (typeof reply === 'string') assert.match(reply, /^-ERR /)
+    const [reply] = await Promise.race([once(socket, 'close'), once(socket, 'data')])
+    if (Buffer.isBuffer(reply)) assert.match(reply.toString(), /^-ERR /)
     socket.destroy()
   }
   assert.equal((await challengeOn(store)).status, 'admitted')

@@ -4,6 +4,8 @@ import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerMeter, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
+import { fnv1a } from '../../src/domain/bytes.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store-client.ts'
 import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
@@ -16,20 +18,33 @@ import type {
   SolutionRequest,
 } from '../../src/store/store.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
-import { RedisServer } from '../harness/redis.ts'
+import { type Engine, RedisServer } from '../harness/redis.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
+
+/** The shards of a Cluster, where a store says nothing else. */
+export const SHARDS = 16
+
+/** The slot of a key's shard in a Cluster. */
+export const slotOfShard = (key: string) => slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(key) % SHARDS]}}`)
 
 export async function openRedis(
   url: string,
   options: Partial<StoreClientOptions> = {},
 ): Promise<StoreClient> {
   // Long enough for a busy machine. Tests about deadlines give their own.
-  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 5000, openTimeoutMs: 60_000 }
+  const usual = { keyPrefix: 'test', clusterShards: SHARDS, deadlineMs: 5000, openTimeoutMs: 60_000 }
   const store = new StoreClient({ target: parseRedisUrl(url)!, ...usual, ...options })
   await store.open()
+  return store
+}
+
+/** Closed when the test ends. */
+export async function openRedisFor(t: TestContext, url: string, options: Partial<StoreClientOptions> = {}) {
+  const store = await openRedis(url, options)
+  t.after(() => store.close())
   return store
 }
 
@@ -40,12 +55,11 @@ export async function startRedis(
   serverArgs: readonly string[] = [],
 ) {
   const server = await RedisServer.start(serverArgs)
-  const store = await openRedis(server.url, options)
+  const store = await openRedisFor(t, server.url, options)
   const admin = new Redis(server.clientOptions)
-  t.after(async () => {
+  t.after(() => {
     admin.disconnect()
-    await store.close()
-    await server.stop()
+    return server.stop()
   })
   return { server, store, admin }
 }
@@ -56,7 +70,6 @@ export interface TestStore {
   readonly other: StoreClient
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
-  readonly shards?: number
   /** Seconds for which a meter is kept from now on (Redis counts real ones); not known of a Cluster. */
   expires?(name: string): Promise<number>
   close(): Promise<void>
@@ -95,6 +108,14 @@ export async function openEmbeddedTwice(): Promise<TestStore & { readonly server
     () => server.close({ saves: false }),
   )
   return { ...opened, server }
+}
+
+/** A Redis server, and two clients of it. */
+export async function openRedisTwice(engine: Engine = 'redis'): Promise<TestStore> {
+  const server = await RedisServer.start([], { engine })
+  const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
+  const opened = await openTwice(open, () => server.stop())
+  return { ...opened, expires: async name => Number(await server.ask('ttl', `test:{0}:${name}`)) }
 }
 
 type Requests = Pick<StoreClient, 'requests'>
@@ -154,6 +175,12 @@ export function freshNonce(now: number): string {
   next++
   const high = Math.floor((now - Date.UTC(2024, 0, 1)) / 512)
   return high.toString(16).padStart(8, '0') + next.toString(16).padStart(24, '0')
+}
+
+/** What spends a nonce that has just been issued to an address, and lives for two minutes. */
+export function spendable({ requests }: Requests, addressKey: string, nowMs = Date.now()) {
+  const storeEpoch = requests.epochOf(addressKey)!
+  return { nonce: freshNonce(nowMs), storeEpoch, expiresAtMs: nowMs + 120_000 }
 }
 
 /** What redeems a token of SITE that has just been issued and lives for five minutes. */

@@ -8,10 +8,10 @@ import { seeded } from '../harness/arbitraries.ts'
 import {
   challengeOn,
   freshKey,
-  freshNonce,
   redemptionOn,
   SITE,
   solutionOn,
+  spendable,
   type TestStore,
 } from './harness.ts'
 
@@ -86,25 +86,16 @@ export function limitsProperty(under: () => TestStore): void {
             const ofSite = isKnownSite
               ? { siteTag: site + 1, siteLimit: limits.site }
               : { siteTag: 0, siteLimit: 0 }
-            const storeEpoch = under().store.requests.epochOf(addressKey)!
-            const expiresAtMs = under().clock.now + 120_000
-            const request = () => {
-              const spend = { nonce: freshNonce(under().clock.now), storeEpoch, expiresAtMs }
-              return {
-                addressKey,
-                addressLimit: limits.address,
-                ...ofSite,
-                ...(endpoint === 'verify' && { spend }),
-              }
-            }
-            const ask = endpoint === 'challenge' ? challengeOn : solutionOn
+            const { store, other, clock } = under()
+            const visit = { addressKey, addressLimit: limits.address, ...ofSite }
+            const ask = (client: TestStore['store']) =>
+              endpoint === 'challenge'
+                ? challengeOn(client, visit)
+                : solutionOn(client, { ...visit, spend: spendable(client, addressKey, clock.now) })
             const labels = isKnownSite ? [endpoint, `${endpoint} ${site}`] : [endpoint]
-            const { store, other } = under()
-            const asks = Array.from({ length: times }, (_, index) =>
-              ask(index % 2 ? store : other, request()),
-            )
+            const asks = Array.from({ length: times }, (_, index) => ask(index % 2 ? store : other))
             for (const answer of inOrderOfAdmission(await Promise.all(asks))) {
-              const now = under().clock.now
+              const { now } = clock
               const siteMs = isKnownSite ? model.waitMs(`${endpoint} ${site}`, limits.site, now) : 0
               const addressMs = model.waitMs(endpoint, limits.address, now)
               assertAs(answer, { address: addressMs, 'address-site': siteMs })

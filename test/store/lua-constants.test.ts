@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
-import { RedisServer } from '../harness/redis.ts'
 
 // The numbers are replaced before the scripts are read, which take them over.
 Object.assign(PRICING, {
@@ -16,7 +15,7 @@ Object.assign(PRICING, {
   budgetFactor: 2,
   returningProofs: 5,
 })
-const { openEmbeddedTwice, openRedis, openTwice } = await import('./harness.ts')
+const { openEmbeddedTwice, openRedisTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
 
 const LUA = new URL('../../src/store/redis/lua/', import.meta.url)
@@ -36,10 +35,4 @@ test('numbers of the domain that Lua files have too are the same', async () => {
 })
 
 metersConformance('embedded, other numbers', openEmbeddedTwice)
-metersConformance('redis, other numbers', async () => {
-  const server = await RedisServer.start()
-  return openTwice(
-    clock => openRedis(server.url, { clock: () => clock.now }),
-    () => server.stop(),
-  )
-})
+metersConformance('redis, other numbers', openRedisTwice)

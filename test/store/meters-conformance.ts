@@ -14,14 +14,7 @@ import {
 } from '../../src/domain/meters.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import type { Metering, SolutionRequest } from '../../src/store/store.ts'
-import {
-  challengeOn,
-  freshNonce,
-  meteringOf,
-  type StoreMaker,
-  solutionOn,
-  type TestStore,
-} from './harness.ts'
+import { challengeOn, meteringOf, type StoreMaker, solutionOn, spendable, type TestStore } from './harness.ts'
 
 /** A night: long enough that usual rates fade a little. */
 const NIGHT_MS = PRICING.usualMs / 24
@@ -48,8 +41,7 @@ type Client = Pick<TestStore, 'store' | 'clock'>
 
 function solutionIn({ store, clock }: Client, metering: Metering, index: number): SolutionRequest {
   const addressKey = addressIn(metering, index)
-  const storeEpoch = store.requests.epochOf(addressKey)!
-  const spend = { nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 }
+  const spend = spendable(store, addressKey, clock.now)
   return { addressKey, siteTag: 1, addressLimit: 64, siteLimit: 64, metering, failed: false, spend }
 }
 
@@ -72,23 +64,16 @@ function close(is: number, ought: number, what: string): void {
 const listOf = ({ site, networks }: Meters): Meter[] => [site, ...networks]
 
 /** Runs a test on a store of its own, whose clock may leap. */
-function ownedBy(make: StoreMaker) {
-  return (test: (own: TestStore) => Promise<void>) => async () => {
-    const own = await make()
-    try {
-      await test(own)
-    } finally {
-      await own.close()
-    }
-  }
+const onOwn = (make: StoreMaker, test: (own: TestStore) => Promise<void>) => async () => {
+  const own = await make()
+  await test(own).finally(() => own.close())
 }
 
 /** The counting alone. */
 export function metersConformance(name: string, make: StoreMaker): void {
-  const onOwn = ownedBy(make)
   test(
     `meters, ${name}: as the domain computes them: learning, an attack, what is taken back, nights, a clock that is set`,
-    onOwn(async own => {
+    onOwn(make, async own => {
       const metering = freshMetering()
       const { firstProofs, meters } = metering
       const list = [...firstProofs, ...meters].map(() => newMeter(own.clock.now))
@@ -129,7 +114,6 @@ export function metersConformance(name: string, make: StoreMaker): void {
 }
 
 export function meterTests(under: () => TestStore, make: StoreMaker): void {
-  const onOwn = ownedBy(make)
   describe('meters', () => {
     metersConformance('the rules', make)
 
@@ -152,8 +136,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       const { store, clock } = under()
       const metering = freshMetering()
       const addressKey = addressIn(metering, 1)
-      const storeEpoch = store.requests.epochOf(addressKey)!
-      const spend = () => ({ nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 })
+      const spend = () => spendable(store, addressKey, clock.now)
       const twice = spend()
       await challengeOn(store, { addressKey, metering })
       await solutionOn(store, { addressKey, metering, failed: true, spend: spend() })
@@ -169,7 +152,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
 
     test(
       'the meter of a new network expires after minutes, one that many come from later, and the usual rate is told',
-      onOwn(async own => {
+      onOwn(make, async own => {
         const metering = freshMetering()
         const siteKey = metering.meters[0]!.slice(2)
         assert.equal(await own.other.sites.readUsualRate(siteKey), undefined)

@@ -6,13 +6,9 @@ import { adviceOn, versionOf } from '../../src/store/client/inspection.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { openRedis } from './harness.ts'
+import { openRedisFor } from './harness.ts'
 
-async function openStore(t: TestContext, url: string) {
-  const store = await openRedis(url, { keyPrefix: 'pg' })
-  t.after(() => store.close())
-  return store
-}
+const openStore = (t: TestContext, url: string) => openRedisFor(t, url, { keyPrefix: 'pg' })
 
 /** What the user of the README is told, who may not read the settings. */
 async function adviceFrom(t: TestContext, args: readonly string[]): Promise<string[]> {

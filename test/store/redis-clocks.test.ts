@@ -12,7 +12,7 @@ import { StoreWatch } from '../../src/store/watch.ts'
 import { ANSWERS_AT, NO_TIME, TIME_AT } from '../../src/store/wire.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
-import { freshKey, nonceOn, openRedis, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
+import { freshKey, nonceOn, openRedisFor, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
 
 /** KEYS[2] of lua/epoch.lua: when a worker last looked at the server's clock. */
 const NOTE = 'test:{0}:look'
@@ -125,8 +125,7 @@ test('redis: nobody asked for a minute, and nobody vouches for it: what was issu
   const epoch = store.requests.epochOf(SITE)
   await store.close()
   await (await moveNote(admin, MINUTE_MS)).exec()
-  const next = await openRedis(server.url)
-  t.after(() => next.close())
+  const next = await openRedisFor(t, server.url)
   assert.notEqual(next.requests.epochOf(SITE), epoch)
 })
 
@@ -150,8 +149,7 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
   await eventually(60_000, 'it is noted again', async () => (await notedAt()) - before >= 3000)
   await useBoth(store)
   assert.equal(store.requests.epochOf(SITE), epoch)
-  const next = await openRedis(server.url)
-  t.after(() => next.close())
+  const next = await openRedisFor(t, server.url)
   assert.equal(next.requests.epochOf(SITE), epoch)
 })
 

@@ -2,18 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fnv1a } from '../../src/domain/bytes.ts'
-import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import { Command } from '../../src/store/client/ioredis.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { openRedis, redeemable, SITE, tokenOn } from './harness.ts'
+import { openRedisFor, redeemable, SITE, slotOfShard, tokenOn } from './harness.ts'
 
 /** The slot of the redemptions at SITE. */
-const siteSlot = slotOf(`{${evenlySpreadTags(16)[fnv1a(SITE) % 16]}}`)
+const siteSlot = slotOfShard(SITE)
 
 const redeem = (store: StoreClient) => tokenOn(store, { redeem: redeemable(store) })
 
@@ -28,8 +26,7 @@ for (const [what, settings] of [
   test(`redis cluster: nodes that tell ${what} are found by one of them, also after a slot has moved`, async t => {
     const cluster = await RedisCluster.start({ settings })
     t.after(() => cluster.stop())
-    const store = await openRedis(firstNode(cluster.url))
-    t.after(() => store.close())
+    const store = await openRedisFor(t, firstNode(cluster.url))
     assert.equal(await redeem(store), 'redeemed')
     const from = await cluster.primaryOf(siteSlot)
     const to = (await cluster.primaries()).find(server => server !== from)!
@@ -49,9 +46,7 @@ test('redis cluster: of a node without its name, only what is marked as its IP a
 test('redis cluster: a single node that does not know its own address is asked where it answers', async t => {
   const args = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())]
   const server = await RedisServer.start(args)
-  t.after(() => server.stop())
   await server.ask('cluster', 'addslotsrange', 0, 16383)
-  const store = await openRedis(firstNode(server.url))
-  t.after(() => store.close())
+  const store = await openRedisFor(t, firstNode(server.url))
   assert.equal(await redeem(store), 'redeemed')
 })

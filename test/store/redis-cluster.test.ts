@@ -4,8 +4,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Cluster, Redis } from 'ioredis'
 import { shardKey } from '../../src/domain/address-tags.ts'
-import { fnv1a } from '../../src/domain/bytes.ts'
-import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
+import { slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store-client.ts'
 import type { HostNote } from '../../src/store/hosts.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -16,30 +15,29 @@ import {
   challengeOn,
   freshKey,
   openRedis,
+  openRedisFor,
   openTwice,
   redeemable,
   redemptionOn,
+  SHARDS,
   SITE,
+  slotOfShard,
   type TestStore,
   tokenOn,
 } from './harness.ts'
 
-const SHARDS = 16
 /** When the test ends, its store is closed before its Cluster is stopped. */
 async function startCluster(t: TestContext, options: Partial<StoreClientOptions> = {}, settings = {}) {
   const cluster = await RedisCluster.start({ settings })
-  const store = await openRedis(cluster.url, options)
-  t.after(async () => {
-    await store.close()
-    await cluster.stop()
-  })
+  const store = await openRedisFor(t, cluster.url, options)
+  t.after(() => cluster.stop())
   return { cluster, store }
 }
 
 async function make(engine: Engine): Promise<TestStore> {
   const cluster = await RedisCluster.start({ engine })
   const open = (clock: TestStore['clock']) => openRedis(cluster.url, { clock: () => clock.now })
-  return { ...(await openTwice(open, () => cluster.stop())), shards: SHARDS }
+  return openTwice(open, () => cluster.stop())
 }
 
 for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
@@ -55,8 +53,7 @@ test('redis cluster: addresses spread over all primaries; who does not know the 
     await admin.quit()
   }
   await store.sites.noteHost('host', null, 2 * SHARDS)
-  const command = await openRedis(cluster.url, { clusterShards: SHARDS, deadlineMs: 1000 })
-  t.after(() => command.close())
+  const command = await openRedisFor(t, cluster.url, { clusterShards: SHARDS, deadlineMs: 1000 })
   assert.equal(await command.sites.forget(addressKeys), addressKeys.length)
 
   // Whatever concerns the sites asks their node alone.
@@ -79,7 +76,7 @@ test('redis cluster: addresses spread over all primaries; who does not know the 
 })
 
 /** The slot of the redemptions at SITE. */
-const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
+const siteSlot = slotOfShard(SITE)
 
 test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async t => {
   const { cluster, store } = await startCluster(t)
@@ -89,14 +86,13 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
     const redeem = await eventually(60_000, 'a redemption', async () => {
       await node.ask('save')
       const asked = redeemable(store)
-      const first = await redemptionOn(store, { callerKey: freshKey(), redeem: asked })
-      return first.status === 'admitted' && first.token === 'redeemed' ? asked : undefined
+      return (await tokenOn(store, { redeem: asked })) === 'redeemed' ? asked : undefined
     })
     await node.kill()
     await node.boot()
     const again = await eventually(60_000, 'an answer', async () => {
-      const answer = await redemptionOn(store, { callerKey: freshKey(), redeem })
-      return answer.status === 'admitted' ? answer.token : undefined
+      const answer = await tokenOn(store, { redeem })
+      return answer !== 'unavailable' && answer
     })
     assert.equal(again, 'forgotten')
   }
@@ -111,10 +107,9 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
     const { requests } = store
     return [requests.epochOf(SITE), requests.epochOf(addressKey), requests.nonceEpoch(addressKey, SITE, true)]
   }
-  const tags = evenlySpreadTags(SHARDS)
   const keyOn = async (isNode: boolean): Promise<string> => {
     const key = freshKey()
-    const found = await cluster.primaryOf(slotOf(`{${tags[fnv1a(shardKey(key)) % SHARDS]}}`))
+    const found = await cluster.primaryOf(slotOfShard(shardKey(key)))
     return (found === node) === isNode ? key : keyOn(isNode)
   }
   const addressKey = await keyOn(false)
@@ -154,8 +149,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
     // The slot's keys lie here and there: nothing that names a new key runs.
     for (let count = 0; count < 3; count++) {
       const startedAt = performance.now()
-      const answer = await redemptionOn(store, { callerKey: freshKey(), redeem })
-      assert.equal(answer.status, 'unavailable')
+      assert.equal(await tokenOn(store, { redeem }), 'unavailable')
       assert.ok(performance.now() - startedAt < 30_000)
       await new Promise(resolve => setTimeout(resolve, 200))
     }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { StoreClient } from '../../src/store/client/store-client.ts'
 import { causeOf } from '../../src/store/client/trouble.ts'
@@ -19,12 +19,12 @@ import { TEST_SECRET } from '../harness/service.ts'
 import {
   challengeOn,
   freshKey,
-  freshNonce,
   meteringOf,
   nonceOn,
   redeemable,
   redemptionOn,
   SITE,
+  spendable,
   tokenOn,
 } from './harness.ts'
 
@@ -71,11 +71,9 @@ async function exercise(store: StoreClient): Promise<void> {
     const addressKey = freshKey()
     const metering = meteringOf(addressKey)
     assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
-    const storeEpoch = store.requests.epochOf(addressKey)!
-    const expiresAtMs = Date.now() + 60_000
     // A nonce has a key of its own above 64 verifications a minute.
     for (const addressLimit of [30, 100]) {
-      const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs }
+      const spend = spendable(store, addressKey)
       assert.equal(await nonceOn(store, { addressKey, addressLimit, metering, spend }), 'spent')
     }
     const redeem = redeemable(store)
@@ -196,9 +194,8 @@ describe('one server over TLS, a restricted user', () => {
   })
 })
 
-test('a certificate for a name, a server known by address: POWGATE_REDIS_TLS_NAME says which', async t => {
+test('a certificate for a name, a server known by address: POWGATE_REDIS_TLS_NAME says which', async () => {
   const server = await RedisServer.start([], { tls: sni })
-  t.after(() => server.stop())
   const settings = { REDIS_URL: server.url, ...sni.settings }
   await withStore({ ...settings, POWGATE_REDIS_TLS_NAME: 'redis.internal' }, exercise)
   await openingError(settings, /does not match/)
@@ -208,9 +205,8 @@ for (const [of, replaced, by, cause, about, options] of [
   ['the client', ':', 's:', 'tls', /speaks no TLS/, { password: ADMIN }],
   ['Redis', 's:', ':', 'other', /does the port want rediss/, { tls: sni }],
 ] as const)
-  test(`TLS of ${of} alone: the log and the cause say so`, async t => {
+  test(`TLS of ${of} alone: the log and the cause say so`, async () => {
     const server = await RedisServer.start([], options)
-    t.after(() => server.stop())
     const { trouble } = await openingError({ REDIS_URL: server.url.replace(replaced, by) }, about)
     assert.equal(trouble!.cause, cause)
   })
@@ -227,7 +223,6 @@ describe('Sentinels over TLS, passwords for both', () => {
     })
     await makeUser(sentinels.servers)
   })
-  after(() => sentinels.stop())
   const settings = () => ({ REDIS_URL: sentinels.url, ...mutual.settings, ...CREDENTIALS })
 
   test('every call goes through, and nothing is printed of a dead Sentinel', async t => {
@@ -263,10 +258,9 @@ test('a Cluster over TLS, a restricted user: every call goes through, on nodes t
   })
 })
 
-test('an encoded password of any characters works, and any password of a user with nopass', async t => {
+test('an encoded password of any characters works, and any password of a user with nopass', async () => {
   const password = 'a,#/?%:@ä+ 1'
   const server = await RedisServer.start()
-  t.after(() => server.stop())
   await server.ask('acl', 'setuser', 'closed', 'on', `>${password}`, '~*', '+@all')
   await server.ask('acl', 'setuser', 'open', 'on', 'nopass', '~*', '+@all')
   for (const credentials of [`closed:${encodeURIComponent(password)}`, 'open:any'])
@@ -328,5 +322,4 @@ test('a Redis that loads its file is told from one that does not answer', async 
   const store = storeFor({ REDIS_URL: server.url })
   await eventually(60_000, 'the cause', () => store.trouble()?.cause === 'loading')
   await store.close()
-  await server.stop()
 })

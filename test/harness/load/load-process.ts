@@ -5,16 +5,14 @@ import { VisitorLoad, type VisitorsResult, type VisitorsSpec } from './visitors.
 
 const ROLE = 'load'
 
-export class LoadProcess {
-  readonly #process = new OrderProcess<VisitorsSpec>(new URL(import.meta.url), [ROLE])
+export class LoadProcess extends OrderProcess<VisitorsSpec> {
+  constructor() {
+    super(new URL(import.meta.url), [ROLE])
+  }
 
   /** Whole visits, whose requests are made as they come. */
   visit(spec: VisitorsSpec): Promise<VisitorsResult> {
-    return this.#process.ask(spec)
-  }
-
-  stop(): void {
-    this.#process.kill()
+    return this.ask(spec)
   }
 }
 

@@ -89,14 +89,14 @@ export class Line extends Connection {
 export type Request = Buffer | string
 
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
-export abstract class Load implements ConnectionOwner {
+export abstract class Load<Target extends LoadTarget = LoadTarget> implements ConnectionOwner {
   /** What a good answer contains; empty: anything. */
   abstract readonly marker: Buffer
   readonly failures: Failure[] = []
   sent = 0
   /** Requests without an answer. */
   underWay = 0
-  protected readonly target: LoadTarget
+  protected readonly target: Target
   /** A visitor who finds no free connection for so long does not come. Infinity: latencies count from when visitors were due. */
   protected abstract readonly patienceMs: number
   #bad = 0
@@ -114,7 +114,7 @@ export abstract class Load implements ConnectionOwner {
   #ticker: ReturnType<typeof startTicker> | undefined
   readonly #lateness: IntervalHistogram = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
 
-  constructor(target: LoadTarget) {
+  constructor(target: Target) {
     this.target = target
   }
 
@@ -258,13 +258,11 @@ export abstract class Load implements ConnectionOwner {
     line.send(request, sinceMs)
   }
 
-  /** Called once for each connection, when it stands. */
   connected(line: Line): void {
     this.#idle.push(line)
     this.#sendDue()
   }
 
-  /** The connection has ended, but not by `close`. */
   lost(line: Line, problem: string): void {
     if (!this.#lines.delete(line)) return
     if (line.isBusy || !this.target.reconnects) this.fail(line, problem)

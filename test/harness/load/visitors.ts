@@ -79,26 +79,21 @@ const PATIENCE_MS = 100
 /** Continues over all runs, because visitors with the same addresses would share limits. */
 let nextVisitor = 0
 
-export class VisitorLoad extends Load {
+export class VisitorLoad extends Load<VisitorsTarget> {
   /** Each answer contains it, so `isGood` says status 200; `#isExpected` reads the rest. */
   readonly marker = Buffer.alloc(0)
   /** Requests that succeeded, from the first visitor to the last. */
   readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
   protected readonly patienceMs = PATIENCE_MS
-  readonly #target: VisitorsTarget
   readonly #keyring = new Keyring([TEST_SECRET])
-  readonly #overloadAnswers = new OverloadAnswers()
+  /** Refusals for overload are constants, so each text is checked once. */
+  readonly #overloadAnswers: Partial<Record<Step, string>> = {}
   readonly #admitted = new Times()
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
   #redeemed = 0
   #came = 0
   #served = 0
   #left = 0
-
-  constructor(target: VisitorsTarget) {
-    super(target)
-    this.#target = target
-  }
 
   /** How many visitors a second come if one comes as soon as another leaves, for this time. */
   async capacity(ms: number): Promise<number> {
@@ -136,7 +131,7 @@ export class VisitorLoad extends Load {
     const { text } = line
     const step = stepOf(line)
     const isMeasured = this.isMeasured(performance.now())
-    if (this.#overloadAnswers.has(text, step)) {
+    if (this.#isOverload(text, step)) {
       this.#shedOf[step]++
       return undefined
     }
@@ -147,12 +142,19 @@ export class VisitorLoad extends Load {
     }
     this.answers[step]++
     if (isMeasured) this.#admitted.add(latencyMs)
-    const isLeaving = step === 'challenge' && leaves(line.visitor, this.#target.leaveShare ?? 0)
+    const isLeaving = step === 'challenge' && leaves(line.visitor, this.target.leaveShare ?? 0)
     if (isMeasured && isLeaving) this.#left++
     if (isMeasured && step === 'redeem') this.#served++
     if (isLeaving || step === 'redeem') return undefined
     line.step++
     return this.#request(line, token)
+  }
+
+  #isOverload(answer: string, step: Step): boolean {
+    if (answer === this.#overloadAnswers[step]) return true
+    if (!answer.startsWith('HTTP/1.1 503 ') || !isWellFormed(answer, step)) return false
+    this.#overloadAnswers[step] = answer
+    return true
   }
 
   #isExpected(line: Line, token: string | undefined): boolean {
@@ -163,11 +165,11 @@ export class VisitorLoad extends Load {
   }
 
   #addressOf(visitor: number): string {
-    return visitorAddress(visitor % (this.#target.addresses ?? ADDRESSES_MAX))
+    return visitorAddress(visitor % (this.target.addresses ?? ADDRESSES_MAX))
   }
 
   #request(line: Line, token?: string): string {
-    const { siteKey, apiKey } = this.#target.site
+    const { siteKey, apiKey } = this.target.site
     const step = stepOf(line)
     const address = this.#addressOf(line.visitor)
     const visitor = `X-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n`
@@ -182,7 +184,7 @@ export class VisitorLoad extends Load {
    * service does all the work for a real solution, and no time is spent on solving. (1.5 us each: not worth making ahead.)
    */
   #solution(address: string, visitor: number): string {
-    const { site, storeEpoch, lifetimes, difficulty = 0 } = this.#target
+    const { site, storeEpoch, lifetimes, difficulty = 0 } = this.target
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(address)! }
     const terms = { issuedAtMs: Date.now(), difficulty }
     const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_MASK)
@@ -199,18 +201,6 @@ const posted = (path: string, lines: string, body: string) =>
 /** Whether a visitor leaves, spread evenly over visitors by the golden ratio. */
 function leaves(visitor: number, share: number): boolean {
   return share > 0 && (visitor * 0.6180339887498949) % 1 < share
-}
-
-/** Recognises well-formed refusals for overload. They are constants, so each text is checked once. */
-class OverloadAnswers {
-  readonly #known: Partial<Record<Step, string>> = {}
-
-  has(answer: string, step: Step): boolean {
-    if (answer === this.#known[step]) return true
-    if (!answer.startsWith('HTTP/1.1 503 ') || !isWellFormed(answer, step)) return false
-    this.#known[step] = answer
-    return true
-  }
 }
 
 /** As in docs/reference/limits.md and the interface: code, Retry-After, CORS headers for browsers and none for backends. */

@@ -59,6 +59,23 @@ async function withHostStopped(
   await Promise.all([whileStopped(load.lastHostPids(), () => thawed), frozen(goOn).finally(goOn)])
 }
 
+/** Freezes a primary until another server has its place, and up to half a second longer. */
+async function freezeUntil(
+  isReplaced: () => Promise<unknown>,
+  primary: RedisServer,
+  random: Random,
+  onThaw: () => void,
+): Promise<void> {
+  primary.freeze()
+  try {
+    await isReplaced()
+    await sleep(random.below(500))
+  } finally {
+    primary.thaw()
+    onThaw()
+  }
+}
+
 export async function sentinelFailovers(): Promise<Failovers> {
   const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
   const another = async (than: RedisServer, ms = NEXT_MS) =>
@@ -82,14 +99,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
   }
   const frozen = async (random: Random, onThaw: () => void) => {
     const primary = await sentinels.primary()
-    primary.freeze()
-    try {
-      await another(primary)
-      await sleep(random.below(500))
-    } finally {
-      primary.thaw()
-      onThaw()
-    }
+    await freezeUntil(() => another(primary), primary, random, onThaw)
     await follow(primary, random)
     await sentinels.untilWhole()
   }
@@ -175,14 +185,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     }
   const frozen = async (load: RedemptionLoad, random: Random, onThaw: () => void) => {
     const { primary, heir } = await pair(load, random)
-    primary.freeze()
-    try {
-      await takesOver(heir)
-      await sleep(random.below(500))
-    } finally {
-      primary.thaw()
-      onThaw()
-    }
+    await freezeUntil(() => takesOver(heir), primary, random, onThaw)
     await settles(primary, heir)
   }
   return {

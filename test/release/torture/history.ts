@@ -57,11 +57,7 @@ export class History {
   /** The calls of each subject, in the order of their ends. */
   bySubject(): Map<number, Call[]> {
     const bySubject = new Map<number, Call[]>()
-    for (const call of this.calls) {
-      const calls = bySubject.get(call.subject)
-      if (calls === undefined) bySubject.set(call.subject, [call])
-      else calls.push(call)
-    }
+    for (const call of this.calls) bySubject.set(call.subject, [...(bySubject.get(call.subject) ?? []), call])
     return bySubject
   }
 

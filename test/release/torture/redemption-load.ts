@@ -11,11 +11,13 @@ import type { RedisServer } from '../../harness/redis.ts'
 import { ALWAYS_EASY, type TestService } from '../../harness/service.ts'
 import { Visitors } from '../../harness/visitors.ts'
 import type { Call } from './history.ts'
-import { type MintedClaims, redeem, tokenOf } from './redemptions.ts'
+import { type MintedClaims, tokenOf } from './redemptions.ts'
 import type { Run } from './run.ts'
 
 const SHARDS = 16
 const LANES = 3 // races at the same time
+/** Addresses of backends, used in turn. Each has connections of its own, and of so many every worker gets some. */
+const BACKENDS = 12
 /** Tokens older than this are not tried again. */
 const KEEP_MS = 120_000
 /** A redemption so shortly before a failover may not have reached a replica. */
@@ -73,9 +75,13 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
     const text = tokenOf(claims[site]!, random)
     return tokens.push({ text, site, mintedMs: performance.now() }) - 1
   }
-  const redeemAt = (subject: number, host: number): Promise<Call> => {
-    const { text, site } = tokens[subject]!
-    return redeem(history, clients[host]!, sites[site]!.apiKey, subject, text)
+  /** Redeems the token of a subject through a host, and records what became of it. */
+  const redeemAt = async (subject: number, host: number): Promise<Call> => {
+    const { text: token, site } = tokens[subject]!
+    const from = `127.60.0.${1 + (history.calls.length % BACKENDS)}`
+    const startedMs = performance.now()
+    const redeeming = clients[host]!.verifyToken(sites[site]!.apiKey, { token }, { from })
+    return history.record(subject, startedMs, await redeeming.catch((error: Error) => error))
   }
   const redeemAtEach = (subject: number) => Promise.all(clients.map((_, host) => redeemAt(subject, host)))
 

@@ -4,10 +4,9 @@ import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
 import { mintToken, type TokenClaims } from '../../../src/domain/token.ts'
-import type { Client } from '../../harness/client.ts'
 import type { Random } from '../../harness/random.ts'
 import { TEST_SECRET } from '../../harness/service.ts'
-import type { Call, History } from './history.ts'
+import type { History } from './history.ts'
 import type { Run } from './run.ts'
 
 const VISITOR = '127.0.0.1'
@@ -36,23 +35,6 @@ export function tokenOf(claims: MintedClaims, random: Random): string {
     address: parseAddress(VISITOR)!,
     score: 1,
   })
-}
-
-/** Addresses of backends, used in turn. Each has connections of its own, and of so many every worker gets some. */
-const BACKENDS = 12
-
-/** Redeems the token of a subject, and records what became of it. */
-export async function redeem(
-  history: History,
-  client: Client,
-  apiKey: string,
-  subject: number,
-  token: string,
-): Promise<Call> {
-  const from = `127.60.0.${1 + (history.calls.length % BACKENDS)}`
-  const startedMs = performance.now()
-  const ending = await client.verifyToken(apiKey, { token }, { from }).catch((error: Error) => error)
-  return history.record(subject, startedMs, ending)
 }
 
 /** No token is redeemed twice, and each refusal has one of these codes. */

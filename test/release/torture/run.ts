@@ -44,12 +44,14 @@ class Records {
 
 export class Run {
   readonly random: Random
+  readonly seed: number
   readonly #options: RunOptions
   readonly #records: Records
   readonly #prefix: string
 
   constructor(options: RunOptions, random = new Random(options.seed), records = new Records(), prefix = '') {
     this.random = random
+    this.seed = options.seed
     this.#options = options
     this.#records = records
     this.#prefix = prefix
@@ -58,10 +60,6 @@ export class Run {
   /** The same run, for a part of the case: its name precedes whatever the part reports. */
   part(name: string): Run {
     return new Run(this.#options, this.random, this.#records, `${this.#prefix}${name}: `)
-  }
-
-  get seed(): number {
-    return this.#options.seed
   }
 
   /** Whether the run has no time limit: only then times are judged, on a machine that does nothing else. */

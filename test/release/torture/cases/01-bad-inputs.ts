@@ -15,9 +15,8 @@ import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest } from '../../../proxy/observer.ts'
-import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
-import { badInput, badProxyInput, randomOf } from '../bad-inputs.ts'
+import { badInput, badProxyInput, type Genuine, randomOf } from '../bad-inputs.ts'
 import { type MintedClaims, nonceOf, tokenOf } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
@@ -28,12 +27,6 @@ const LANES = 400
 /** Share of a bounded run's time; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
 const CLIENTS = 250
-
-const NO_LIMITS = {
-  ...UNLIMITED,
-  // This case does not check the usual deadline, which a busy machine may miss.
-  POWGATE_STORE_DEADLINE_MS: '5000',
-} as const
 
 interface Part {
   readonly name: string
@@ -67,7 +60,9 @@ const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
 async function runPart(run: Run, part: Part): Promise<void> {
   const adminPort = await freePort()
   const service = await run.service(part.kind, {
-    ...NO_LIMITS,
+    ...UNLIMITED,
+    // This case does not check the usual deadline, which a busy machine may miss.
+    POWGATE_STORE_DEADLINE_MS: '5000',
     POWGATE_ADMIN_PORT: String(adminPort),
     LOG_LEVEL: 'error',
     ...(part.hasProxyHeaders

@@ -147,11 +147,7 @@ async function fateOf(row: Row, target: Target, patienceMs: number): Promise<Fat
 }
 
 /** Sends a request unchanged, byte by byte, and determines what happens to it and to its connection. */
-async function tried(
-  row: Row,
-  target: Target,
-  patienceMs: number,
-): Promise<{ fate: Fate; isLastBare: boolean }> {
+async function tried(row: Row, target: Target, patienceMs: number) {
   const connection = await RawConnection.open(target.port, target.from)
   let received = ''
   connection.socket.on('data', chunk => (received += chunk.toString('latin1')))
@@ -172,9 +168,8 @@ async function tried(
     }
     const all = answersIn(received)
     const markers = all.filter(({ body }) => target.isMarker(body)).length
-    const rest = all.filter(({ body }) => !target.isMarker(body)).map(label)
     const isInOrder = markers === 1 && target.isMarker(all.at(-1)!.body)
-    const words = [...rest]
+    const words = all.filter(({ body }) => !target.isMarker(body)).map(label)
     if (markers > 1 || (markers === 1 && !isInOrder)) words.push('the marker out of order')
     else if (connection.isClosed && markers === 0) words.push('closed')
     else if (markers === 0) words.push('waits')

@@ -39,28 +39,11 @@ export const failover: TortureCase = {
   },
 }
 
-interface Cost {
-  readonly degradedMs: number
-  readonly forgotten: number
-  readonly unknown: number
-  /** Tokens tried again after the failover: redeemed in the second before it, and in the last second until its end. */
-  readonly retriedOfBefore: number
-  readonly retriedOfLast: number
-}
+type Cost = Awaited<ReturnType<typeof failOver>>
 
-interface Stage {
-  readonly run: Run
-  readonly servers: Failovers
-  readonly load: RedemptionLoad
-  readonly random: Random
-}
+type Stage = Awaited<ReturnType<typeof stageOf>>
 
-async function stageOf(
-  run: Run,
-  name: string,
-  start: () => Promise<Failovers>,
-  random: Random,
-): Promise<Stage> {
+async function stageOf(run: Run, name: string, start: () => Promise<Failovers>, random: Random) {
   const servers = await start()
   run.defer(() => servers.stop())
   const options = { topology: servers, env: ENV, hosts: 2, sites: run.count(6, 3), racers: 8 }
@@ -100,7 +83,7 @@ async function onStage(stage: Stage): Promise<void> {
   report(run, load, costs, `${done} failovers, ${strict} of them with ${STRICT}`)
 }
 
-async function failOver({ load, servers, random }: Stage, kind: string): Promise<Cost> {
+async function failOver({ load, servers, random }: Stage, kind: string) {
   const from = load.history.calls.length
   const forgottenBefore = load.forgotten()
   const startedMs = performance.now()
@@ -117,6 +100,7 @@ async function failOver({ load, servers, random }: Stage, kind: string): Promise
     degradedMs: Math.max(0, last - Math.max(first, startedMs)),
     forgotten: load.forgotten() - forgottenBefore,
     unknown: unknown.length,
+    // Tokens tried again after the failover: redeemed in the second before it, and in the last second until its end.
     retriedOfBefore,
     retriedOfLast,
   }

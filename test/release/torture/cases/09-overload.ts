@@ -62,16 +62,9 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   await flooded.end()
 }
 
-interface Stage {
-  readonly run: Run
-  readonly load: LoadProcess
-  /** Settings of the load, without the number of visitors and the duration. */
-  readonly base: Omit<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>
-  /** Checks what must hold for the whole time, and stops everything. */
-  end(): Promise<void>
-}
+type Stage = Awaited<ReturnType<typeof startStage>>
 
-async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string, string>>): Promise<Stage> {
+async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string, string>>) {
   const adminPort = await freePort()
   const service = await run.service(kind, {
     ...VISITED_SETTINGS,
@@ -99,6 +92,7 @@ async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string
   }
   const looking = setInterval(() => look().catch(error => unready.push(String(error.cause ?? error))), 100)
   run.defer(() => clearInterval(looking))
+  /** Checks what must hold for the whole time, and stops everything. */
   const end = async () => {
     clearInterval(looking)
     run.none('not ready', unready)
@@ -107,6 +101,7 @@ async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string
     load.stop()
     await service.stop()
   }
+  /** Settings of the load, without the number of visitors and the duration. */
   const base = { port: service.port, site, storeEpoch, lifetimes: lifetimesOf(service.env), pids }
   return { run, load, base, end }
 }
