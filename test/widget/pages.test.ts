@@ -279,8 +279,8 @@ form.addEventListener('submit', event => { event.preventDefault(); calls++ })`)
   })
 
 const TWIN = `<pow-gate ${KEY} auto="load" name="twin"></pow-gate>`
-for (const [again, fields] of [
-  ['form.requestSubmit()', ''],
+for (const [again, fields = ''] of [
+  ['form.requestSubmit()'],
   ['form.querySelector(":scope > button").click()', TWIN],
 ])
   test(`a page prevents Send, checks, and goes on by ${again}: sent once, also after a double click`, async () => {
