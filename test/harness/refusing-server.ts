@@ -1,9 +1,10 @@
-/** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
+/** The service's routes in this process, with a gate that admits nothing, or what the test says: the answers of an overloaded service. */
 
 import { us_listen_socket_close } from 'uWebSockets.js'
 import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Service } from '../../src/endpoints/service.ts'
+import { findWidget, widgetRoutes } from '../../src/http/assets.ts'
 import type { ContentRoute } from '../../src/http/content.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
@@ -22,7 +23,10 @@ const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
-export async function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
+export async function startRefusingServer(
+  trustedProxies: readonly string[] = [],
+  admits: NonNullable<ExchangeHost['gate']>['admits'] = () => false,
+): Promise<RefusingServer> {
   let refused = 0
   let seen = 0
   const host: ExchangeHost = {
@@ -34,12 +38,13 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
     isDraining: false,
     inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
-    gate: { isShedding: true, admits: () => false, countOther: () => seen++ },
+    gate: { isShedding: true, admits, countOther: () => seen++ },
     newRequestId: () => '',
   }
   // Refused requests use no other part of the service.
   const service = { settings: loadConfig({}) } as unknown as Service
-  const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
+  const file = { path: '/file', methods: ['get', 'head'], handle: answerFile } as const
+  const app = buildApp(service, host, [file, ...widgetRoutes(findWidget()!)])
   const port = await freePort()
   return new Promise(resolve =>
     app.listen('127.0.0.1', port, socket => {
