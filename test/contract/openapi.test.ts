@@ -93,6 +93,14 @@ test('with more requests than can be answered, every endpoint gives 503 as docum
     assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'])
 })
 
+test('a trusted proxy that asks for a challenge in chunks gets 400 as documented', async t => {
+  const server = await startRefusingServer(['127.0.0.1'])
+  t.after(() => server.stop())
+  const headers = { 'Transfer-Encoding': 'chunked' }
+  const { json } = await new Client(server.url).challenge(UNKNOWN_SITE_KEY, { headers })
+  assert.equal(json.code, 'ambiguous-length')
+})
+
 test('there is nothing else in the document that was not seen', () => {
   assert.deepEqual(checker.unseen(OF_OTHERS), [])
 })
