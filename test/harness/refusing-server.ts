@@ -1,8 +1,9 @@
 /** The service's routes in this process, with a gate that admits nothing, or what the test says: the answers of an overloaded service. */
 
-import { us_listen_socket_close } from 'uWebSockets.js'
+import { type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
 import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import type { Work } from '../../src/domain/endpoint.ts'
 import type { Service } from '../../src/endpoints/service.ts'
 import { findWidget, widgetRoutes } from '../../src/http/assets.ts'
 import type { ContentRoute } from '../../src/http/content.ts'
@@ -10,25 +11,16 @@ import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
 import { freePort } from './ports.ts'
 
-interface RefusingServer {
-  readonly url: string
-  readonly port: number
-  refused(): number
-  /** Requests that were reported to the gate, but needed no admission. */
-  seen(): number
-  stop(): void
-}
-
 const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
 export async function startRefusingServer(
   trustedProxies: readonly string[] = [],
-  admits: NonNullable<ExchangeHost['gate']>['admits'] = () => false,
-): Promise<RefusingServer> {
+  admits = (_: Work) => false,
+) {
   let refused = 0
-  let seen = 0
+  let seen = 0 // requests that were reported to the gate, but needed no admission
   const host: ExchangeHost = {
     trustedProxies: new AddressSet(trustedProxies),
     isEveryPeerTrusted: false,
@@ -46,14 +38,11 @@ export async function startRefusingServer(
   const file = { path: '/file', methods: ['get', 'head'], handle: answerFile } as const
   const app = buildApp(service, host, [file, ...widgetRoutes(findWidget()!)])
   const port = await freePort()
-  return new Promise(resolve =>
-    app.listen('127.0.0.1', port, socket => {
-      if (socket === false) throw new Error(`the port ${port} is taken`)
-      const stop = () => {
-        us_listen_socket_close(socket)
-        app.close()
-      }
-      resolve({ url: `http://127.0.0.1:${port}`, port, refused: () => refused, seen: () => seen, stop })
-    }),
-  )
+  const socket = await new Promise<us_listen_socket | false>(listen => app.listen('127.0.0.1', port, listen))
+  if (socket === false) throw new Error(`the port ${port} is taken`)
+  const stop = () => {
+    us_listen_socket_close(socket)
+    app.close()
+  }
+  return { url: `http://127.0.0.1:${port}`, port, refused: () => refused, seen: () => seen, stop }
 }

@@ -187,14 +187,12 @@ test('the gate counts requests that are answered even under overload, so that a 
 
 test('scripts that a page loads are refused as late as begun work, because no browser asks again; what the widget asks for again is not', async t => {
   const { url } = await refusingServer(t, [], work => work === 'begun')
-  const [widget, worker] = ['widget.js', 'worker.js'].map(
-    name => findWidget()!.files.find(file => file.name === name)!.fileName,
-  )
-  const loaded = words('/widget.js /compat/hcaptcha.js /recaptcha/api.js //1/api.js /widget/widget.js')
-  for (const path of [...loaded, `/widget/${widget}`])
-    assert.equal((await fetch(url + path)).status, 200, path)
-  for (const path of [`/widget/${worker}`, '/widget/texts-de.json', '/file'])
-    assert.equal((await fetch(url + path)).status, 503, path)
+  const statusOf = async (path: string) => (await fetch(url + path)).status
+  for (const path of words('/widget.js /compat/hcaptcha.js /recaptcha/api.js //1/api.js'))
+    assert.equal(await statusOf(path), 200, path)
+  for (const { name, fileName } of findWidget()!.files)
+    for (const file of [name, fileName])
+      assert.equal(await statusOf(`/widget/${file}`), name === 'widget.js' ? 200 : 503, file)
 })
 
 test('a refused request in chunks is one request, whatever its chunks contain', async t => {
