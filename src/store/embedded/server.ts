@@ -68,7 +68,7 @@ export class StoreServer {
     chmodSync(path, 0o600)
     giveToUser(path)
     this.#inode = statSync(path).ino
-    // Before the state is read: a start that the sites end leaves the state as it is.
+    // The sites are read first, so a start that they end leaves the state as it is.
     this.sites = new EmbeddedSites(dataDir, () => this.#savedState())
     this.state = isCommand ? new State(stateBytesMax) : this.#savedState()
     this.#engine = new Engine(this.state, clocks)

@@ -84,7 +84,7 @@ export function loadState(
   return undefined
 }
 
-/** For the next start, after one that was told to end before it served. */
+/** Called by a start that is told to end before it serves: the next one reads the state. */
 export function putStateBack(dataDir: string): void {
   const reading = join(dataDir, READING)
   if (existsSync(reading)) renameSync(reading, join(dataDir, NAME))
