@@ -61,7 +61,7 @@ function ownCpuMs(): number {
   return own.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
 }
 
-/** processStat() counts threads that have ended too, such as the bench's workers; processUsage() sums over those that live. */
+/** In ticks, of threads that have ended too, such as the bench's workers. */
 function processOf(pid: number) {
   try {
     return { pid, ...processStat(pid) }

@@ -96,7 +96,7 @@ function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute
   const handlers = content.methods.map(method => [
     method,
     method === 'get'
-      ? unlessOverloaded(handle, 'new', CONTENT_OVERLOADED, host, rules)
+      ? unlessOverloaded(handle, content.work ?? 'new', CONTENT_OVERLOADED, host, rules)
       : countedByGate(handle, host),
   ])
   addPath(app, host, rules, content.path, Object.fromEntries(handlers), content.isCrossOrigin)

@@ -6,7 +6,10 @@
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new` is a challenge or a file of the widget, `begun` a solution or a token: refusing it wastes what a browser has computed. */
+/**
+ * `new` is a challenge or a file. `begun` is a solution or a token, which to refuse wastes what a browser has computed, or a script of
+ * the widget, for which no browser asks again.
+ */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {

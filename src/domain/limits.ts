@@ -18,6 +18,8 @@ export interface Limited {
   /** A retry succeeds after this time if nothing else is admitted. */
   readonly retryAfterMs: number
   readonly policy: Policy
+  /** The limit that refused is that of junk, which takes nothing from good tokens. Missing for other limits. */
+  readonly isJunk?: boolean
 }
 
 export const EXACT_LIMIT_MAX = 256

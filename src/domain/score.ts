@@ -59,12 +59,12 @@ const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
 /**
- * Returns how many of an address' failures lower a score: at most one if it has at least as many accepted proofs, because a
- * neighbour may have failed. A solution whose score is too low is both a failure and an accepted proof. If only what passed were
- * accepted, one who fails on purpose would cost the neighbours more (docs/evidence/effect.md).
+ * Returns how many of an address' failures lower a score: at most one if it has an accepted proof, because a neighbour may fail on
+ * purpose. That helps no bot: a wrong counter gains nothing, and a solution whose score is too low is both a failure and an
+ * accepted proof, so whoever tries signals was never charged more than one.
  */
 export function countedFailures(failures: number, accepted: number): number {
-  return failures <= accepted ? Math.min(1, failures) : failures
+  return accepted > 0 ? Math.min(1, failures) : failures
 }
 
 /** Shared by most visitors, so that no list is made for them. */

@@ -251,9 +251,12 @@ function countBackend(
 ): void {
   const { callerKey, callerLimit, apiKey } = request
   if (apiKey === undefined) return // the key is not valid
+  if (admission.status === 'unavailable') return // no limit refused it, and whether it is junk is not known
   const { siteKey, id: apiKeyId, limit } = apiKey
   const isSpent =
-    admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
+    admission.status === 'admitted'
+      ? admission.token === 'used' || admission.token === 'forgotten'
+      : admission.isJunk === true
   const isJunk = attempt.verdict === 'refused' || isSpent
   const token = attempt.verdict === 'redeemable' ? attempt : undefined
   const limits = [callerLimit, limit] as const

@@ -257,14 +257,19 @@ function preciseRefusal(
 ): Refusal {
   if (refusal.reason !== 'nonce-forged' || nonce === undefined) return refusal
   const { siteKey } = site.record
-  const statusUnder = (storeEpoch: number) => {
+  const readUnder = (storeEpoch: number) => {
     const binding = { siteKey, storeEpoch, lifetimes: settings, address }
-    return readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS).status
+    return readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS)
   }
-  if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
+  if (store.nonceEpochs(siteKey).some(epoch => readUnder(epoch).status === 'other-address'))
     return { reason: 'nonce-other-address' }
-  const former = store.formerNonceEpochs(addressKey, siteKey)
-  return former.some(epoch => statusUnder(epoch) === 'genuine') ? { reason: 'nonce-forgotten' } : refusal
+  const readings = store.formerNonceEpochs(addressKey, siteKey).map(readUnder)
+  const former = readings.find(({ status }) => status === 'genuine')
+  if (former?.status !== 'genuine') return refusal
+  const { issuedAtMs, difficulty, puzzle } = former
+  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
+  // An old nonce tells nothing of the store: whoever keeps one would otherwise report its loss for weeks.
+  return { reason: nowMs >= issuedAtMs + lifetimeMs ? 'nonce-expired' : 'nonce-forgotten' }
 }
 
 function concludeSolved(

@@ -1,5 +1,7 @@
 /**
- * Serves the built widget from memory, without rate limit or store: it loads even while everything else is refused.
+ * Serves the built widget from memory, without rate limit or store. Under load its scripts are refused as late as begun work
+ * (http/overload.ts), because a browser asks once for a script, and a form without the widget is lost. The widget asks again for
+ * all other files.
  *
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by ETag
  *   /compat/<vendor>.js                 likewise, for scripts that replace a vendor's; also at the vendors' own paths
@@ -113,12 +115,21 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     if (file === undefined) return exchange.answer(notFound)
     file(exchange, asked, path === stablePath ? STABLE : byPath.has(path) ? FOR_EVER : NEVER)
   }
-  const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
+  const { name, fileName } = files.find(({ name }) => name === 'widget.js')!
+  const scripts = [
+    '/widget.js',
+    PREFIX + name,
+    PREFIX + fileName,
+    `${COMPAT_PREFIX}*`,
+    ...Object.keys(VENDOR_PATHS),
+  ]
+  const paths = [...scripts, `${PREFIX}*`]
   // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
   return [...paths, ...paths.map(path => `/${path}`)].map(path => ({
     path,
     methods: ['get', 'head'],
     isCrossOrigin: true,
+    work: path.endsWith(`${PREFIX}*`) ? 'new' : 'begun',
     handle,
   }))
 }

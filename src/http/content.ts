@@ -1,6 +1,7 @@
 /** Serves files and pages, with ETags (RFC 9110, 13.1.2) and the coding that the client prefers (12.5.3). */
 
 import { createHash } from 'node:crypto'
+import type { Work } from '../domain/endpoint.ts'
 import type { Exchange } from './exchange.ts'
 import type { HeaderList } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
@@ -11,6 +12,8 @@ export interface ContentRoute {
   readonly methods: readonly ('get' | 'head' | 'post')[]
   /** Pages of any origin may fetch it. */
   readonly isCrossOrigin?: boolean
+  /** Decides when a GET is refused under load; `new` if missing. */
+  readonly work?: Work
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 

@@ -94,7 +94,6 @@ const SITE_REASONS = [
   'origin-refused',
 ] as const
 const JSON_REASONS = [
-  'length-ambiguous',
   'content-type',
   'body-empty',
   'body-not-utf8',
@@ -102,7 +101,13 @@ const JSON_REASONS = [
   'body-shape',
   'body-too-large',
 ] as const
-const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable', 'overloaded'] as const
+const COMMON_REASONS = [
+  'length-ambiguous',
+  'method-not-allowed',
+  'rate-limited',
+  'store-unavailable',
+  'overloaded',
+] as const
 const REDEMPTION_REASONS = [
   'credentials-missing',
   'credentials-malformed',

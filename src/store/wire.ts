@@ -61,8 +61,9 @@ export const SITE_METER = 2
 
 /** Statuses that all operations share: a limit refused it, or it was done. Each operation may have more. */
 export const [LIMITED, DONE] = [0, 1]
-/** The limit that refused, by its number in `second`, from 1. */
+/** The limit that refused, by its number in `second`, from 1. JUNK is added if its window is that of junk. */
 export const POLICIES = [undefined, 'address', 'address-site', 'api-key'] as const
+export const JUNK = POLICIES.length
 
 /** Numbers as text of one-byte characters, big endian. Higher bits are left out. */
 export function uint16Text(value: number): string {

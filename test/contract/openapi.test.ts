@@ -80,8 +80,8 @@ function documentTests(subject: Subject): void {
 
 onEachStore({ 'the document': documentTests })
 
-test('with more requests than can be answered, every endpoint gives 503 as documented', async t => {
-  const server = await startRefusingServer()
+test('with more requests than can be answered, every endpoint gives 503 as documented; a GET in chunks of a proxy 400', async t => {
+  const server = await startRefusingServer(['127.0.0.1'])
   t.after(() => server.stop())
   const client = new Client(server.url)
   for (const answer of [
@@ -91,6 +91,8 @@ test('with more requests than can be answered, every endpoint gives 503 as docum
     await client.siteverify({ secret: 'none' }),
   ])
     assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'])
+  const headers = { 'Transfer-Encoding': 'chunked' }
+  assert.equal((await client.challenge(UNKNOWN_SITE_KEY, { headers })).json.code, 'ambiguous-length')
 })
 
 test('there is nothing else in the document that was not seen', () => {

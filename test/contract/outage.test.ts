@@ -212,6 +212,16 @@ describe('Redis is frozen', () => {
     assertSiteverified(await redeem(token, key))
     assertNotSiteverified(await redeem(token), 'timeout-or-duplicate')
   })
+
+  test('§3 rule 1: a nonce of before the store lost its memory is invalid, and expired once its time is over', async () => {
+    const visitor = subject.visitor()
+    const [fresh, old] = [await visitor.agedSolution(0), await visitor.agedSolution(600_000)]
+    await subject.service.redis!.kill()
+    await subject.service.redis!.boot()
+    await untilAll('both workers have noticed', 200, () => subject.visitor().challenge())
+    assertRefused(await visitor.verify(fresh), 400, 'invalid-nonce')
+    assertRefused(await visitor.verify(old), 400, 'expired-nonce')
+  })
 })
 
 test('every refusal for an outage that the OpenAPI document has was seen', () => {

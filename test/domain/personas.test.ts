@@ -34,7 +34,7 @@ const flags = (names: string): Partial<ScoreSignals> => ({
   environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])),
 })
 
-/** Failures and accepted proofs of the visitor's address in the last minutes: few failures beside many proofs count as one. */
+/** Failures and accepted proofs of the visitor's address in the last minutes: beside a proof, all failures count as one. */
 const failures = (count: number, accepted: number): Partial<ScoreSignals> => ({
   addressFailures: countedFailures(count, accepted),
 })

@@ -125,6 +125,6 @@ test('SIGTERM while a start loads its state: exit 0 at once, and the state, whic
     process.kill(starting.pid, 'SIGTERM')
     assert.match((await ended) ?? '', /the service ended with 0/)
     assert.ok(performance.now() - from < END_MS)
-    assert.ok(readdirSync(dataDir).includes('state'), `after ${afterMs} ms`)
+    await eventually(PATIENCE_MS, 'the state is back', () => readdirSync(dataDir).includes('state'))
   }
 })

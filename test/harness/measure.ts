@@ -2,8 +2,8 @@
  * Measuring: CPU time and memory as Linux counts them in /proc: of a process, of the whole machine, and between two moments.
  * The spread of a figure that was measured several times is here too.
  *
- * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds; a kernel built
- * without that file has only the ticks of /proc/<pid>/stat, 10 ms each.
+ * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds, of threads that live; a kernel
+ * may lack that file. /proc/<pid>/stat has that of ended threads too, in ticks of 10 ms. The larger of both counts.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
@@ -22,15 +22,15 @@ const TICK_MS = 10
 
 /** CPU time, and the memory that Linux counts as resident, shared pages and mapped files included. Throws if there is no such process. */
 export function processUsage(pid: number) {
-  return { cpuMs: threadsCpuMs(pid) ?? processStat(pid).cpuMs, residentBytes: residentBytes(pid) }
+  return { cpuMs: Math.max(threadsCpuMs(pid), processStat(pid).cpuMs), residentBytes: residentBytes(pid) }
 }
 
-/** @returns undefined where the kernel has no `schedstat` */
-function threadsCpuMs(pid: number): number | undefined {
+/** @returns 0 where the kernel has no `schedstat` */
+function threadsCpuMs(pid: number): number {
   let nanoseconds = 0
   for (const thread of readdirSync(`/proc/${pid}/task`))
     nanoseconds += threadCpuNs(`/proc/${pid}/task/${thread}/schedstat`)
-  return nanoseconds === 0 ? undefined : nanoseconds / 1e6
+  return nanoseconds / 1e6
 }
 
 function threadCpuNs(path: string): number {

@@ -1,9 +1,11 @@
-/** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
+/** The service's routes in this process, with a gate that admits nothing, or what the test says: the answers of an overloaded service. */
 
 import { type TemplatedApp, type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
 import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import type { Work } from '../../src/domain/endpoint.ts'
 import type { Service } from '../../src/endpoints/service.ts'
+import { findWidget, widgetRoutes } from '../../src/http/assets.ts'
 import type { ContentRoute } from '../../src/http/content.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
@@ -27,7 +29,10 @@ const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
-export async function startRefusingServer(trustedProxies: readonly string[] = []) {
+export async function startRefusingServer(
+  trustedProxies: readonly string[] = [],
+  admits = (_: Work) => false,
+) {
   let refused = 0
   let seen = 0 // requests that were reported to the gate, but needed no admission
   const host: ExchangeHost = {
@@ -39,12 +44,13 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
     isDraining: false,
     inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
-    gate: { isShedding: true, admits: () => false, countOther: () => seen++ },
+    gate: { isShedding: true, admits, countOther: () => seen++ },
     newRequestId: () => '',
   }
   // Refused requests use no other part of the service.
   const service = { settings: loadConfig({}) } as unknown as Service
-  const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
+  const file = { path: '/file', methods: ['get', 'head'], handle: answerFile } as const
+  const app = buildApp(service, host, [file, ...widgetRoutes(findWidget()!)])
   const listening = await listenWith(app)
   const url = `http://127.0.0.1:${listening.port}`
   return { ...listening, url, refused: () => refused, seen: () => seen }

@@ -7,11 +7,13 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { findWidget } from '../../src/http/assets.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
 
 /** One read of uWebSockets.js holds as many requests. */
 const PIPELINED = 4000
@@ -51,8 +53,8 @@ const REQUESTS: readonly (readonly [methodAndPath: string, parts: Parts])[] = [
 
 const service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
 
-async function refusingServer(t: TestContext, trusted?: string[]) {
-  const server = await startRefusingServer(trusted)
+async function refusingServer(t: TestContext, ...parameters: Parameters<typeof startRefusingServer>) {
+  const server = await startRefusingServer(...parameters)
   t.after(() => server.stop())
   return server
 }
@@ -178,6 +180,16 @@ test('the gate counts requests that are answered even under overload, so that a 
     assert.equal(server.seen(), before + 1, `${method} ${path}`)
   }
   assert.equal((await fetch(`${server.url}/file`)).status, 503)
+})
+
+test('scripts that a page loads are refused as late as begun work, because no browser asks again; what the widget asks for again is not', async t => {
+  const { url } = await refusingServer(t, [], work => work === 'begun')
+  const statusOf = async (path: string) => (await fetch(url + path)).status
+  for (const path of words('/widget.js /compat/hcaptcha.js /recaptcha/api.js //1/api.js'))
+    assert.equal(await statusOf(path), 200, path)
+  for (const { name, fileName } of findWidget()!.files)
+    for (const file of [name, fileName])
+      assert.equal(await statusOf(`/widget/${file}`), name === 'widget.js' ? 200 : 503, file)
 })
 
 test('a refused request in chunks is one request, whatever its chunks contain', async t => {

@@ -257,17 +257,12 @@ function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
 }
 
 const workerOf = (service: Observed['service'], round: number) => workerPids(service.pid)[round % 2]!
+const storeOf = (service: Observed['service']) => storePid(service.pid)!
 
 for (const [what, signal, cause, rounds, victim] of [
   ['a worker that is killed', 'SIGKILL', 'crash', 3, workerOf],
   ['a worker that hangs', 'SIGSTOP', 'hang', 1, workerOf],
-  [
-    'a store process that is killed',
-    'SIGKILL',
-    'store',
-    1,
-    (service: Observed['service']) => storePid(service.pid)!,
-  ],
+  ['a store process that is killed', 'SIGKILL', 'store', 1, storeOf],
 ] as const)
   test(`${what}: no counter goes down, none is lost or counted twice, its restart is counted`, async () => {
     const { service, scrape } = await startObserved('embedded')
@@ -276,7 +271,12 @@ for (const [what, signal, cause, rounds, victim] of [
     const visits = 40
     const restarts = (metrics: PrometheusText, of: string) =>
       metrics.value('powgate_worker_restarts_total', { cause: of })
-    let before = await scrape()
+    // A worker's clock offset is there once it has asked the store for the time.
+    const whole = (metrics: PrometheusText) => {
+      const isUp = metrics.value('powgate_workers') === 2 && metrics.value('powgate_store_up') === 1
+      return isUp && metrics.samples('powgate_clock_offset_seconds').length === 2 ? metrics : undefined
+    }
+    let before = await eventually(60_000, 'both workers tell all', async () => whole(await scrape()))
     for (let round = 1; round <= rounds; round++) {
       // Each visit is from an address, hence a connection, of its own, so that both workers get some.
       const visit = () => client.challenge(siteKey, { from: freshAddress() })
@@ -287,8 +287,7 @@ for (const [what, signal, cause, rounds, victim] of [
         await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
         const metrics = await scrape()
         seen.push(metrics)
-        const isBack = metrics.value('powgate_workers') === 2 && metrics.value('powgate_store_up') === 1
-        return restarts(metrics, cause) === round && isBack ? metrics : undefined
+        return restarts(metrics, cause) === round ? whole(metrics) : undefined
       })
       assertNeverFalls(seen)
       const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }

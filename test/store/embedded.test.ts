@@ -212,6 +212,15 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   assert.equal(third.server.state.meters.size, 0)
 })
 
+test('embedded: a state that a start ended over, for want of time or memory, is read by no later start, which says so', async t => {
+  const { dataDir, server, stop } = await start(t)
+  await stop({ saves: true })
+  await (await start(t, dataDir)).stop() // before it serves
+  const again = await start(t, dataDir)
+  assert.notEqual(again.server.state.epoch, server.state.epoch)
+  assert.match(again.told.join(), /ended while it read it/)
+})
+
 test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
   const state = new State(2 ** 30)
   const { windows } = state // an entry takes 112 bytes beside its key and value, and a meter 200
@@ -292,6 +301,14 @@ test('embedded: a power loss at any byte of the last change loses that change al
     assert.deepEqual([again.droppedLine, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
     await again.closeFile()
   }
+})
+
+test('embedded: a commit of 150,000 changes is read again', async () => {
+  const dataDir = temporaryDir('store')
+  fs.writeFileSync(join(dataDir, SITES_JSONL), JSON.stringify({ audit: Array(150_000).fill({ at: 1 }) }))
+  const file = sitesIn(dataDir)
+  assert.equal((await file.readAudit({ limit: 150_001 })).length, 150_000)
+  await file.closeFile()
 })
 
 test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async t => {

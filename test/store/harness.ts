@@ -153,6 +153,7 @@ export async function nonceOn(store: Requests, request: Partial<SolutionRequest>
 /** What became of the token, or why it was not admitted. Each caller is another, so that none is limited. */
 export async function tokenOn(store: Requests, request: Partial<RedemptionRequest>) {
   const admission = await redemptionOn(store, { callerKey: freshKey(), ...request })
+  if (admission.status === 'limited' && admission.isJunk) return 'limited as junk'
   return admission.status === 'admitted' ? admission.token : admission.status
 }
 

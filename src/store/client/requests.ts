@@ -37,7 +37,17 @@ import {
   TOKEN_OUTCOMES,
   UNAVAILABLE,
 } from '../store.ts'
-import { DONE, FIRST_AT, LIMITED, POLICIES, SECOND_AT, uint16Text, uint24Text, uint32Text } from '../wire.ts'
+import {
+  DONE,
+  FIRST_AT,
+  JUNK,
+  LIMITED,
+  POLICIES,
+  SECOND_AT,
+  uint16Text,
+  uint24Text,
+  uint32Text,
+} from '../wire.ts'
 import { type Operation, timeOf } from './batch.ts'
 import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
@@ -158,7 +168,7 @@ export class ShardedRequests implements RequestStore {
     await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
     const { charged: chargedAsJunk } = await chargeCaller(true)
-    return chargedAsJunk.status === 'limited' ? chargedAsJunk : answer
+    return chargedAsJunk.status === 'limited' ? { ...chargedAsJunk, isJunk: true } : answer
   }
 
   /** @param withCaller false if the caller is charged on another shard */
@@ -262,8 +272,10 @@ function firstOf(reply: Buffer, at: number): number {
 }
 
 function limitedAnswer(reply: Buffer, at: number): Limited {
-  const policy = POLICIES[reply.readUInt32BE(at + SECOND_AT)] ?? 'address'
-  return { status: 'limited', retryAfterMs: firstOf(reply, at), policy }
+  const number = reply.readUInt32BE(at + SECOND_AT)
+  const policy = POLICIES[number % JUNK] ?? 'address'
+  const limited = { status: 'limited', retryAfterMs: firstOf(reply, at), policy } as const
+  return number < JUNK ? limited : { ...limited, isJunk: true }
 }
 
 function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {

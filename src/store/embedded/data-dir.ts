@@ -2,7 +2,7 @@
  * The data directory of the embedded store.
  *
  *   sites.jsonl    sites, API keys and the audit log: see sites-file.ts
- *   state          what requests left behind, written at an orderly stop: see snapshot.ts
+ *   state          what requests left behind, written at an orderly stop, state.reading while a start reads it: see snapshot.ts
  *   store          Unix socket of the store process: see server.ts
  *   secret         the master secret, unless one is configured: see config/secrets.ts
  *   service-url    where the service listens: see sites/service-files.ts

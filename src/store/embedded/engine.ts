@@ -37,6 +37,7 @@ import {
   DONE,
   FIRST_AT,
   HEAD,
+  JUNK,
   KEYS_AT,
   LIMITED,
   METERS_AT,
@@ -154,8 +155,8 @@ export class Engine {
     this.#replyAt = at + ANSWER_BYTES
   }
 
-  #limited({ retryAfterMs, policy }: Limited): void {
-    this.#answer(LIMITED, retryAfterMs, POLICIES.indexOf(policy))
+  #limited({ retryAfterMs, policy }: Limited, junk = 0): void {
+    this.#answer(LIMITED, retryAfterMs, POLICIES.indexOf(policy) + junk * JUNK)
   }
 
   #challenge(): void {
@@ -240,7 +241,7 @@ export class Engine {
     const caller = this.#tryWindow(callerAt + junk, callerLimit, 'address')
     const apiKey = keyLimit > 0 ? this.#tryWindow(keyAt + junk, keyLimit, 'api-key') : undefined
     const refusal = longerOf(caller.refusal, apiKey?.refusal)
-    if (refusal !== undefined) return this.#limited(refusal)
+    if (refusal !== undefined) return this.#limited(refusal, junk)
     if (caller.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
     if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
     this.#answer(TOKEN_OUTCOMES.indexOf(status) + 1, 0, 0)

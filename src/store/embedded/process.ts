@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreServer } from './server.ts'
-import { removeSavedState } from './snapshot.ts'
+import { putStateBack, removeSavedState } from './snapshot.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
@@ -70,7 +70,8 @@ try {
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
   if (isEnding) {
-    await server.close({ saves: false }) // the saved state has not been removed yet
+    putStateBack(dataDir)
+    await server.close({ saves: false })
     process.exit(0)
   }
   removeSavedState(dataDir)

@@ -68,9 +68,10 @@ export class StoreServer {
     chmodSync(path, 0o600)
     giveToUser(path)
     this.#inode = statSync(path).ino
+    // The sites are read first, so a start that they end leaves the state as it is.
+    this.sites = new EmbeddedSites(dataDir, () => this.#savedState())
     this.state = isCommand ? new State(stateBytesMax) : this.#savedState()
     this.#engine = new Engine(this.state, clocks)
-    this.sites = new EmbeddedSites(dataDir, () => this.#savedState())
     const { droppedLine } = this.sites
     if (droppedLine !== undefined) tell?.('warn', `of the sites' file, ${droppedLine}`)
     const sweepOn = () => {
@@ -116,9 +117,9 @@ export class StoreServer {
 
   #savedState(): State {
     if (this.#saved !== undefined) return this.#saved
-    const { dataDir, stateBytesMax, tell } = this.#options
+    const { dataDir, stateBytesMax, isCommand, tell } = this.#options
     this.#saved = new State(stateBytesMax)
-    const unread = loadState(dataDir, this.#saved)
+    const unread = loadState(dataDir, this.#saved, undefined, !isCommand)
     if (unread !== undefined) tell?.('info', unread)
     return this.#saved
   }

@@ -225,7 +225,7 @@ export class EmbeddedSites extends Members implements SiteStore {
       this.#records.set(member, { revision, json: jsonOf(written) })
       this.#revision = Math.max(this.#revision, revision)
     }
-    this.#audit.push(...audit)
+    for (const entry of audit) this.#audit.push(entry) // a spread of 120,000 entries overflows the stack
     if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
     // Another write may have come since noteUses looked.
     for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)

@@ -13,6 +13,8 @@ import { giveToUser } from './data-dir.ts'
 import type { State } from './state.ts'
 
 const NAME = 'state'
+/** The state while a service reads it. One that is found was left by a start that ended meanwhile, and would end the next start too. */
+const READING = `${NAME}.reading`
 
 /** No token, challenge or window lives longer than two hours. */
 const OLD_MS = 7_200_000
@@ -51,14 +53,23 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
  * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
  * another boot. Meters must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
  *
+ * @param isService sets the file aside as READING first, until the service serves or puts it back
  * @returns for the log, what was not read; undefined if all was read, or if there is no file
  */
-export function loadState(dataDir: string, state: State, bootId = machineBootId()): string | undefined {
-  const path = join(dataDir, NAME)
+export function loadState(
+  dataDir: string,
+  state: State,
+  bootId = machineBootId(),
+  isService = false,
+): string | undefined {
+  const [path, reading] = [NAME, READING].map(name => join(dataDir, name)) as [string, string]
+  if (isService && existsSync(reading) && !existsSync(path))
+    return 'the state is not read: the last start ended while it read it, for want of time or memory'
   if (!existsSync(path)) return undefined
   let snapshot: Snapshot
   try {
-    snapshot = deserialize(readFileSync(path)) as Snapshot
+    if (isService) renameSync(path, reading)
+    snapshot = deserialize(readFileSync(isService ? reading : path)) as Snapshot
     if (snapshot.layout !== LAYOUT) return 'the state is of another version, and is not read'
     for (const [name, meter] of snapshot.meters) state.meters.set(name, meter)
   } catch (error) {
@@ -73,7 +84,14 @@ export function loadState(dataDir: string, state: State, bootId = machineBootId(
   return undefined
 }
 
+/** Called by a start that is told to end before it serves: the next one reads the state. */
+export function putStateBack(dataDir: string): void {
+  const reading = join(dataDir, READING)
+  if (existsSync(reading)) renameSync(reading, join(dataDir, NAME))
+}
+
 /** Removes what a full disk left unfinished, too: a change of sites needs that space. */
 export function removeSavedState(dataDir: string): void {
-  for (const name of [NAME, `${NAME}.new`]) rmSync(join(dataDir, name), { force: true, recursive: true })
+  for (const name of [NAME, READING, `${NAME}.new`])
+    rmSync(join(dataDir, name), { force: true, recursive: true })
 }

@@ -11,7 +11,8 @@ local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, netw
 -- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
 local NO_TIME = 4294967295 -- in place of a time
-local ADDRESS, ADDRESS_SITE, API_KEY = 1, 2, 3 -- the policy of an answer, which is the limit that refused: POLICIES in store/wire.ts
+-- The policy of an answer, which is the limit that refused, and what is added for a limit of junk: POLICIES in store/wire.ts
+local ADDRESS, ADDRESS_SITE, API_KEY, JUNK = 1, 2, 3, 4
 
 local values = call('MGET', unpack(KEYS)) -- by number; one MGET takes 0.4 us a key, a GET 1.3
 local written = {} -- by key: what operations of this batch wrote takes precedence over `values`

@@ -7,9 +7,10 @@
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge (milliseconds modulo
---          WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY)
+--          WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY; with JUNK if the
+--          window that refused is one of junk)
 -- From time.lua: wall
--- From shared.lua: call, unpack_bytes, ADDRESS, API_KEY, values, written, operations, seconds_text, has_used, answer
+-- From shared.lua: call, unpack_bytes, ADDRESS, API_KEY, JUNK, values, written, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
 -- From windows.lua: window_of, wait_of, charge
 
@@ -46,7 +47,9 @@ operations[82] = function(next_key, operation) -- 'R'
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
   if caller_wait > 0 or key_wait > 0 then
-    if key_wait > caller_wait then answer(0, key_wait, API_KEY) else answer(0, caller_wait, ADDRESS) end
+    local refused_as_junk = junk * JUNK
+    if key_wait > caller_wait then answer(0, key_wait, API_KEY + refused_as_junk)
+    else answer(0, caller_wait, ADDRESS + refused_as_junk) end
     return next_key
   end
   if caller then charge(caller, caller_limit) end
