@@ -14,7 +14,7 @@ const run = promisify(execFile)
 
 function runBench(words: string, tmp = temporaryDir('bench')) {
   const command = ['--import', 'tsx', 'bench/cli.ts', ...words.split(' ')]
-  return run(process.execPath, command, { cwd: ROOT, env: { ...process.env, TMPDIR: tmp }, timeout: 180_000 })
+  return run(process.execPath, command, { cwd: ROOT, env: { ...process.env, TMPDIR: tmp }, timeout: 600_000 })
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: each bench has a report of its own

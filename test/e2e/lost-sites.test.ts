@@ -126,7 +126,8 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(applied.code, 0, applied.err)
   await untilLost(stage, 0)
-  assert.equal(linesOf(stage, 'the store has all sites and API keys again').length, 1)
+  const isWhole = () => linesOf(stage, 'the store has all sites and API keys again').length === 1
+  await eventually(PATIENCE_MS, 'told, once', isWhole)
   const again = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
   process.kill(pid, 'SIGHUP')

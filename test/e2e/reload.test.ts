@@ -217,7 +217,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
   await redis.kill()
   await redis.boot(['--requirepass', 'the right one now'])
   password('the right one now')
-  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') === 4)
+  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') >= 4)
   // Each of the two workers has some of these, which keep it when it leaves.
   const held = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(service.port)))
   for (const one of held) await one.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')

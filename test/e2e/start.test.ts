@@ -431,8 +431,8 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
   process.kill(service.pid, 'SIGTERM')
   process.kill(service.pid, 'SIGINT')
   for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
-  await sleep(700)
   await eventually(PATIENCE_MS, 'no listeners', () => listeningPids(service.port).length === 0)
+  await sleep(700) // a busy process may have heard the first just now
   assert.ok(!idle.isClosed)
   assert.equal((await used.request(GET))?.status, 404)
   await assert.rejects(open(service), { code: 'ECONNREFUSED' })

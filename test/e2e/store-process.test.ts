@@ -96,7 +96,7 @@ test('a second service in the same directory says who has it, and the first goes
 })
 
 /** A service that is told to end while it starts has ended after this time. */
-const END_MS = 5000
+const END_MS = 8000
 
 test('SIGTERM while a start waits for the directory: exit 0 at once, and no socket is left', async () => {
   const dataDir = temporaryDir('start')

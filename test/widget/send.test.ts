@@ -336,8 +336,10 @@ test('a failure without Send, a dialog that was closed, and a reset: “Try agai
   await press(page, 'Try again')
   await untilState(page, 'verified')
   await fail(true)
+  const closing = 'new Promise(done => { document.querySelector("dialog").onclose = () => done() })'
+  await page.evaluate(`void (window.closing = ${closing})`)
   await page.keyboard.press('Escape')
-  await page.waitForTimeout(100)
+  await page.evaluate('closing')
   await page.evaluate('document.querySelector("dialog").showModal()')
   await press(page, 'Try again')
   await untilState(page, 'verified')
