@@ -29,13 +29,17 @@ export function listenTo(gate, tell) {
   }
 }
 
-/** Properties as attributes: `siteKey` becomes `site-key`, `textIdle` becomes `text-idle`, flags are there or not. */
+/**
+ * Properties as attributes: `siteKey` becomes `site-key`, `textIdle` becomes `text-idle`. A flag is `true`, because frameworks
+ * set it as a property once the widget is there, and the property takes '' as off.
+ */
 export function attributesOf(properties) {
   const entries = Object.entries(properties).map(([name, value]) => {
     const attribute = /^(siteKey|workerSrc|text[A-Z])/.test(name)
       ? name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
       : name
-    return [attribute, value === true ? '' : value === false ? undefined : value]
+    const isOn = value === '' && /^(disabled|invisible)$/.test(name)
+    return [attribute, isOn || (value === false ? undefined : value)]
   })
   return Object.fromEntries(entries)
 }

@@ -23,11 +23,10 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
         'follow_location' => 0,
     ]]);
     for ($attempt = 0; $attempt <= $retries; $attempt++) {
-        $http_response_header = [];
         error_clear_last();
-        $body = @file_get_contents($url, false, $context);
-        $status = (int) substr($http_response_header[0] ?? '', 9, 3);
-        $answer = json_decode((string) $body, true);
+        $stream = @fopen($url, 'r', false, $context);
+        $status = $stream ? (int) substr(stream_get_meta_data($stream)['wrapper_data'][0] ?? '', 9, 3) : 0;
+        $answer = json_decode($stream ? (string) stream_get_contents($stream) : '', true);
         if ($status === 200 && ($answer['success'] ?? null) === true)
             return null;
         if ($status === 400 && isset($answer['code'])) return $answer['code'];

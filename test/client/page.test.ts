@@ -39,13 +39,13 @@ import { PowGate } from 'powgate-page/react'
 export default function Contact() {
   const [told, tell] = useState('')
   const [count, press] = useState(0)
-  return <form action="${pages.origin()}/received" method="post">
+  return <><form action="${pages.origin()}/received" method="post">
     <input name="name" defaultValue="" />
     <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${attributes} />
     <output>{told}</output>
     <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
     <button>Send</button>
-  </form>
+  </form>{count > 0 && <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" disabled invisible />}</>
 }
 `
 const LAYOUT = `export default function Layout({ children }) {
@@ -127,6 +127,7 @@ for (const path of ['/new', '/old'])
     await page.locator('output:not(:empty)').waitFor()
     await page.click('text=Hydrated 0')
     await page.locator('text=Hydrated 1').waitFor()
+    await page.locator('pow-gate[disabled][invisible]').waitFor({ state: 'attached' }) // mounted when the element was known
     assert.equal(await page.inputValue('input[name=name]'), 'Ada')
     assertQuiet(notes)
     await send(page)

@@ -8,6 +8,7 @@ import { Client } from '../harness/client.ts'
 import { type Answer, call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { EASY, TestService, UNLIMITED } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
 import { PASSWORD, WordPress } from '../harness/wordpress.ts'
 
 /** A contact form of a theme's own, no mail, and an optimiser that defers all scripts. */
@@ -138,15 +139,15 @@ async function fill(page: Page, { typed }: Form): Promise<void> {
     await page.fill(`form:has(pow-gate) [name="${name}"]`, text)
 }
 
+function post(path: string, body: string): Promise<Answer> {
+  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
+  return call(wordpress.url + path, { method: 'POST', headers, body, isForeign: true })
+}
+
 /** As a script that has read the form, but runs none of its scripts. */
 function spam({ path, typed, others, postTo }: Form, token?: string): Promise<Answer> {
   const fields = { ...typed, ...others, ...(token === undefined ? {} : { 'powgate-token': token }) }
-  return call(wordpress.url + (postTo ?? path()), {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-    body: `${new URLSearchParams(fields)}`,
-    isForeign: true,
-  })
+  return post(postTo ?? path(), `${new URLSearchParams(fields)}`)
 }
 
 for (const form of FORMS)
@@ -183,6 +184,8 @@ for (const form of FORMS)
       assert.equal(wordpress.php(form.done), 1)
     })
   })
+
+const freshToken = () => new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
 
 const [COMMENT, LOGIN, , , CONTACT] = FORMS as [Form, Form, Form, Form, Form]
 const comments = () => wordpress.php('return (int) get_comments(array("count" => true));')
@@ -226,6 +229,50 @@ test('Contact Form 7: the element stands before the last paragraph above the but
   assert.equal(wordpress.php(`return strpos(powgate_cf7_field('${form}'), '<div');`), 0)
 })
 
+/** PHP that calls a form's check: `$first` says whether the call only validates, and the send that counts follows. */
+const TWICE = {
+  "WooCommerce, PayPal's button": `
+    if (!$first) do_action('woocommerce_checkout_process');
+    powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
+  'WPForms, 3-D Secure': `
+    function wpforms() { static $all; return $all = $all ?? (object) array('process' => (object) array('errors' => array())); }
+    powgate_wpforms_check(array(), array($first ? 'payment_method_id' : 'payment_intent_id' => 'x'), array('id' => 7));
+    return !wpforms()->process->errors;`,
+  'Gravity Forms, Stripe, "Next" to a page that is not there': `
+    class GFFormDisplay { static function is_last_page($form) { return true; } }
+    $_POST['gform_target_page_number_5'] = 99;
+    return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $first ? 'api-validate' : 'form-submit')['is_valid'];`,
+}
+
+for (const [name, check] of Object.entries(TWICE))
+  test(`${name}: a token passes once, and once more if the first call only validated the form`, async () => {
+    const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
+    const calls = [true, true, false, false].map(first => `${visitor} $first = ${first ? 1 : 0}; ${check}`)
+    assert.deepEqual(
+      calls.map(call => wordpress.php(call)),
+      [true, false, true, false],
+    )
+  })
+
+test('a rule finds its field where PHP puts it, and a value as its handler may take it', async () => {
+  configure({ fields: 'form_fields[name] my.field items[] id=5 form=contact' })
+  const isAsked = async (path: string, fields: string) => (await post(path, fields)).text.includes(MISSING)
+  for (const fields of words('form_fields[name]=Ada my.field=1 items[7]=1 id=05 id[]=5 form=Contact+'))
+    assert.deepEqual([await isAsked('/', fields), await isAsked(`/?${fields}`, 'id=9')], [true, true], fields)
+  for (const fields of words('form_fields[mail]=a my=1 item=1 id=6 form=contacts'))
+    assert.equal(await isAsked('/', fields), false, fields)
+  configure()
+})
+
+test('a form with files that is sent again asks for them, by their names', async () => {
+  const body = new FormData()
+  body.set('contact_message', 'Hello')
+  body.append('cv[]', new Blob(['x']), 'ada.pdf')
+  const text = await (await fetch(wordpress.url + contactPage, { method: 'POST', body })).text()
+  assert.match(text, /<form method="post" enctype="multipart\/form-data">/)
+  assert.match(text, /choose your files again:.*ada\.pdf <input type="file" name="cv\[0\]">/)
+})
+
 test('only pages with a form load scripts, from the service', async () => {
   const { text } = await call(`${wordpress.url}/`, { isForeign: true })
   assert.doesNotMatch(text, /widget\.js|pow-gate|powgate/)
@@ -242,13 +289,13 @@ test("the block gives the element, in the editor's newest form, and for a form e
 })
 
 test('a refused visitor reads it in the language of the site', async () => {
-  const words = {
+  const texts = {
     de_DE: 'Bitte erlauben Sie JavaScript',
     fr_FR: 'autoriser JavaScript',
     es_ES: 'Permita JavaScript',
     ja: 'JavaScript を許可し',
   }
-  for (const [language, text] of Object.entries(words)) {
+  for (const [language, text] of Object.entries(texts)) {
     wordpress.php(`update_option('test_locale', '${language}');`)
     assert.match((await spam(COMMENT)).text, new RegExp(text))
   }
@@ -257,14 +304,18 @@ test('a refused visitor reads it in the language of the site', async () => {
 
 test('people who are signed in are asked only if the owner says so, and other ways to log in never', async () => {
   const { page } = await signedIn()
-  for (const [more, count] of [
-    [[], 0],
-    [['signed_in'], 1],
-  ] as const) {
+  for (const more of [[], ['signed_in']]) {
     configure({ on: [...ON, ...more] })
     await page.goto(`${wordpress.url}/?p=1`)
-    assert.equal(await page.locator('pow-gate').count(), count)
+    assert.equal(await page.locator('pow-gate').count(), more.length)
   }
+  configure({ on: ['cf7', 'wpforms', 'gravityforms'] })
+  const hooks = wordpress.php(`
+    array_map('remove_all_filters', $hooks = array('wpcf7_spam', 'wpforms_process', 'gform_validation'));
+    wp_set_current_user(1);
+    powgate_add_plugin_forms();
+    return array_map('has_filter', $hooks);`)
+  assert.deepEqual(hooks, [false, false, false])
   configure()
   await page.goto(`${wordpress.url}/?p=1`)
   await comment(page, 'of the owner')
@@ -295,8 +346,7 @@ test('a wrong key and a full rate limit refuse everybody, also where outages let
   ] as const) {
     configure({ on: [...ON, ...more], api_key })
     wordpress.takeLog()
-    const token = await new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
-    const answer = await spam(COMMENT, token)
+    const answer = await spam(COMMENT, await freshToken())
     assert.equal(answer.status, status)
     assert.match(answer.text, new RegExp(words))
     assert.match(wordpress.takeLog(), new RegExp(`powgate: ${reason}`))
@@ -332,6 +382,8 @@ describe('while the service is away', () => {
     await comment(page, 'let pass during the outage')
     await page.waitForURL(/#comment-/)
     assert.match(wordpress.takeLog(), /powgate: let pass unchecked, no answer: /)
+    // The service would cut the connection, behind a proxy as in an outage, so it is not asked.
+    assert.equal((await spam(CONTACT, 'x'.repeat(1025))).status, 403)
   })
 })
 

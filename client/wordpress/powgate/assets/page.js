@@ -21,14 +21,14 @@
   })
   window.addEventListener('load', () => {
     if (window.jQuery) {
-      window.jQuery(document).on('checkout_error wpformsAjaxSubmitFailed', () => {
+      window.jQuery(document).on('checkout_error wpformsAjaxSubmitFailed wpformsAjaxSubmitError', () => {
         reset(document)
       })
     }
-    // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token.
+    // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token. "Next" submits if all later pages are hidden.
     if (window.gform?.utils?.addAsyncFilter) {
       window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
-        var gate = data.submissionType === 'submit' && data.form.querySelector('pow-gate')
+        var gate = /^(submit|next)$/.test(data.submissionType) && data.form.querySelector('pow-gate')
         var goOn = () => data
         return gate?.execute ? gate.execute().then(goOn, goOn) : data
       })

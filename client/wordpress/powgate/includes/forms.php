@@ -169,10 +169,43 @@ function powgate_guard_fields() {
 	$rules = preg_split( '/\s+/', powgate_setting( 'fields' ), -1, PREG_SPLIT_NO_EMPTY );
 	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
 		list( $name, $value ) = explode( '=', $rule, 2 ) + array( '', null );
-		if ( isset( $_REQUEST[ $name ] ) && ( null === $value || wp_unslash( $_REQUEST[ $name ] ) === $value ) ) { // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- only compared.
-			powgate_require();
+		foreach ( array( $_GET, $_POST ) as $fields ) { // A handler may read either.
+			$sent = powgate_sent( wp_unslash( $fields ), $name );
+			if ( null !== $sent && ( null === $value || powgate_is_like( $sent, $value ) ) ) {
+				powgate_require();
+			}
 		}
 	}
+}
+
+/**
+ * What was sent under a name as HTML has it, such as `form_fields[name]` or `my.field`: PHP keeps it in lists, or with `_`.
+ *
+ * @param array  $fields Of the form, without slashes.
+ * @param string $name   A list if it has `[]`.
+ * @return mixed Null if there is nothing.
+ */
+function powgate_sent( array $fields, string $name ) {
+	$name = rawurlencode( explode( '[]', $name, 2 )[0] );
+	parse_str( str_replace( array( '%5B', '%5D' ), array( '[', ']' ), $name ), $path );
+	$sent = empty( $path ) ? null : $fields;
+	for ( ; is_array( $path ) && ! empty( $path ); $path = current( $path ) ) {
+		$sent = is_array( $sent ) ? $sent[ key( $path ) ] ?? null : null;
+	}
+	return $sent;
+}
+
+/**
+ * Whether a form's handler may take what was sent for a value. It may make a number of it (of a list too), trim it or ignore case.
+ *
+ * @param mixed  $sent  Without slashes.
+ * @param string $value Of the setting.
+ */
+function powgate_is_like( $sent, string $value ): bool {
+	if ( is_array( $sent ) || ( is_numeric( $value ) && (int) $sent === (int) $value ) ) {
+		return true;
+	}
+	return 0 === strcasecmp( sanitize_text_field( $sent ), sanitize_text_field( $value ) );
 }
 
 /**
@@ -186,9 +219,12 @@ function powgate_require() {
 	}
 	$page = '<p>' . esc_html( $verdict->get_error_message() ) . '</p>';
 	if ( ! wp_doing_ajax() && ! wp_is_json_request() ) {
+		$files = powgate_files( wp_list_pluck( $_FILES, 'name' ) );
 		$page .= sprintf(
-			'<form method="post">%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+			'<form method="post"%s>%s%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+			'' === $files ? '' : ' enctype="multipart/form-data"',
 			powgate_typed( wp_unslash( $_POST ) ),
+			'' === $files ? '' : '<p>' . esc_html__( 'Please choose your files again:', 'powgate' ) . "</p>$files",
 			powgate_field(),
 			esc_html__( 'Send again', 'powgate' ),
 			esc_url( powgate_setting( 'url' ) )
@@ -214,6 +250,25 @@ function powgate_typed( array $fields, string $prefix = '' ): string {
 			$html .= sprintf( '<p><textarea name="%1$s" aria-label="%1$s" rows="6" style="width:100%%">%2$s</textarea></p>', esc_attr( $name ), "\n" . esc_textarea( $value ) );
 		} else {
 			$html .= sprintf( '<input type="hidden" name="%s" value="%s">', esc_attr( $name ), esc_attr( $value ) );
+		}
+	}
+	return $html;
+}
+
+/**
+ * A field for each file that came with the form, because it is not kept.
+ *
+ * @param array  $names  The files' names, by the fields' names.
+ * @param string $prefix Of nested names.
+ */
+function powgate_files( array $names, string $prefix = '' ): string {
+	$html = '';
+	foreach ( $names as $key => $file ) {
+		$name = '' === $prefix ? $key : "{$prefix}[$key]";
+		if ( is_array( $file ) ) {
+			$html .= powgate_files( $file, $name );
+		} elseif ( '' !== $file ) {
+			$html .= sprintf( '<p><label>%s <input type="file" name="%s"></label></p>', esc_html( $file ), esc_attr( $name ) );
 		}
 	}
 	return $html;

@@ -11,7 +11,8 @@ defined( 'ABSPATH' ) || exit;
  * Adds what is ticked. Hooks of a plugin that is not there are never called.
  */
 function powgate_add_plugin_forms() {
-	if ( powgate_is_on( 'cf7' ) ) {
+	$asks = ! powgate_spares_user();
+	if ( $asks && powgate_is_on( 'cf7' ) ) {
 		add_filter( 'wpcf7_form_elements', 'powgate_cf7_field' );
 		add_filter( 'wpcf7_spam', 'powgate_cf7_check', 10, 2 );
 	}
@@ -22,18 +23,19 @@ function powgate_add_plugin_forms() {
 		add_filter( 'woocommerce_process_login_errors', 'powgate_refuse' );
 		add_filter( 'woocommerce_process_registration_errors', 'powgate_refuse' );
 		add_action( 'lostpassword_post', 'powgate_check_woocommerce_password' );
-		if ( ! powgate_spares_user() ) {
+		if ( $asks ) {
 			add_action( 'woocommerce_checkout_before_order_review', 'powgate_print_field' );
 			add_action( 'woocommerce_after_checkout_validation', 'powgate_check_checkout', 10, 2 );
 		}
 	}
-	if ( powgate_is_on( 'wpforms' ) ) {
+	if ( $asks && powgate_is_on( 'wpforms' ) ) {
 		add_action( 'wpforms_display_submit_before', 'powgate_print_field' );
-		add_action( 'wpforms_process', 'powgate_wpforms_check', 10, 3 );
+		add_action( 'wpforms_process', 'powgate_wpforms_check', 5, 3 ); // Stripe takes the payment at 10.
+		add_action( 'wpforms_process_complete', 'powgate_wpforms_done', 10, 3 );
 	}
-	if ( powgate_is_on( 'gravityforms' ) ) {
+	if ( $asks && powgate_is_on( 'gravityforms' ) ) {
 		add_filter( 'gform_submit_button', 'powgate_before_button' );
-		add_filter( 'gform_validation', 'powgate_gravity_check' );
+		add_filter( 'gform_validation', 'powgate_gravity_check', 10, 2 );
 	}
 }
 
@@ -74,13 +76,17 @@ function powgate_cf7_check( $is_spam, $submission ): bool {
 }
 
 /**
- * WooCommerce's checkout, which keeps its fields and shows the error above them.
+ * WooCommerce's checkout, which keeps its fields and shows the error above them. PayPal's button has them validated before the
+ * buyer pays there and the form arrives.
  *
  * @param array    $data   Of the order.
  * @param WP_Error $errors So far.
  */
 function powgate_check_checkout( $data, $errors ) {
-	powgate_refuse( $errors );
+	$verdict = $errors->has_errors() ? true : powgate_verify_twice( 'checkout', ! did_action( 'woocommerce_checkout_process' ) );
+	if ( true !== $verdict ) {
+		$errors->add( 'powgate', $verdict->get_error_message() );
+	}
 }
 
 /**
@@ -95,29 +101,43 @@ function powgate_check_woocommerce_password( $errors ) {
 }
 
 /**
- * WPForms shows errors of the form above it.
+ * WPForms shows errors of the form above it. With Stripe it sends a form again when the payer's bank has asked (3-D Secure).
  *
  * @param array $fields    As sent.
  * @param array $entry     As sent.
  * @param array $form_data Of the form.
  */
 function powgate_wpforms_check( $fields, $entry, $form_data ) {
-	$errors  = &wpforms()->process->errors;
-	$verdict = empty( $errors[ $form_data['id'] ] ) ? powgate_verify() : true;
+	$id       = $form_data['id'];
+	$errors   = &wpforms()->process->errors;
+	$is_first = ! empty( $entry['payment_method_id'] ) && empty( $entry['payment_intent_id'] );
+	$verdict  = empty( $errors[ $id ] ) ? powgate_verify_twice( "wpforms $id", $is_first ) : true;
 	if ( true !== $verdict ) {
-		$errors[ $form_data['id'] ]['header'] = $verdict->get_error_message();
+		$errors[ $id ]['header'] = $verdict->get_error_message();
 	}
 }
 
 /**
- * Gravity Forms, on the last page of a form.
+ * Forgets the token of a form that WPForms has taken, since nothing follows.
  *
- * @param array $result With is_valid and form.
+ * @param array $fields    As sent.
+ * @param array $entry     As sent.
+ * @param array $form_data Of the form.
  */
-function powgate_gravity_check( $result ) {
-	$page    = 'gform_target_page_number_' . $result['form']['id'];
-	$is_last = empty( $_POST[ $page ] ); // phpcs:ignore WordPress.Security.NonceVerification.Missing -- Gravity Forms' own.
-	$verdict = $is_last && $result['is_valid'] ? powgate_verify() : true;
+function powgate_wpforms_done( $fields, $entry, $form_data ) {
+	delete_transient( powgate_note( "wpforms {$form_data['id']}" ) );
+}
+
+/**
+ * Gravity Forms, when the form would be submitted. Scripts of payments may have it validated before.
+ *
+ * @param array  $result  With is_valid and form.
+ * @param string $context `api-validate` if this only validates.
+ */
+function powgate_gravity_check( $result, $context = '' ) {
+	$form    = $result['form'];
+	$asks    = $result['is_valid'] && GFFormDisplay::is_last_page( $form );
+	$verdict = $asks ? powgate_verify_twice( "gravity {$form['id']}", 'api-validate' === $context ) : true;
 	if ( true !== $verdict ) {
 		$result['is_valid'] = false;
 		$words              = static function () use ( $verdict ) {

@@ -26,14 +26,55 @@ function powgate_verify() {
 }
 
 /**
+ * The same for a form that comes twice with one token: a call that only validates it, or a bank that asks the payer, comes
+ * before the send that counts. The first call notes the token, which lets the second pass, once, from the same address.
+ *
+ * @param string $form     A name of the form.
+ * @param bool   $is_first Whether another send of the form may follow.
+ * @return true|WP_Error As of powgate_verify().
+ */
+function powgate_verify_twice( string $form, bool $is_first ) {
+	$note = powgate_note( $form );
+	// Of two requests at once, one deletes the note.
+	if ( ! $is_first && get_transient( $note ) && delete_transient( $note ) ) {
+		return true;
+	}
+	$verdict = powgate_verify();
+	if ( true === $verdict && $is_first ) {
+		set_transient( $note, 1, 15 * MINUTE_IN_SECONDS );
+	}
+	return $verdict;
+}
+
+/**
+ * The name of a note that this visitor's token was redeemed for a form.
+ *
+ * @param string $form A name of the form.
+ */
+function powgate_note( string $form ): string {
+	return 'powgate_' . wp_hash( $form . ' ' . powgate_address() . ' ' . powgate_token() );
+}
+
+/**
+ * The token of this request's form; '' if it has none.
+ */
+function powgate_token(): string {
+	return isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '';
+}
+
+/**
  * The verdict on this request's token: '' for a pass, else a code of the service, `token-missing`, `setup` (what the owner
  * must mend) or `unavailable` (no verdict).
  */
 function powgate_judge(): string {
-	$token     = isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '';
+	$token     = powgate_token();
 	$lets_pass = powgate_is_on( 'lets_pass' );
 	if ( '' === $token && ! $lets_pass ) {
 		return 'token-missing';
+	}
+	// The service takes no longer token, and cuts the connection of one that is far too long, which would look like an outage.
+	if ( strlen( $token ) > 1024 ) {
+		return powgate_log( 'invalid-token', 'refused: invalid-token' );
 	}
 	// While the service is away nobody gets a token. If an outage lets forms pass, `-`, which is no token, shows whether there is one.
 	$answer = powgate_redeem( '' === $token ? '-' : $token, powgate_address() );
