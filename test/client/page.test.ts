@@ -117,7 +117,7 @@ for (const path of ['/new', '/old'])
     const prepare = (page: Page) =>
       page.route('**/_next/static/**', async route => {
         await new Promise(resolve => setTimeout(resolve, 3000))
-        await route.continue()
+        await route.continue().catch(() => {}) // the page may be closed by now
       })
     // The layout of /new has the widget's script, so it runs before those of Next.js, which are delayed; at /old these load it.
     const { page, notes } = await visit(browser, 'about:blank', { prepare })

@@ -52,7 +52,11 @@ const only = (commands: readonly string[], part: string): string => {
 async function follow(page: string): Promise<{ url: string; terminal: () => string }> {
   const { commands, files } = readTutorial(page)
   const port = await freePort()
-  const here = (text: string) => text.replaceAll(':8080', `:${service.port}`).replaceAll('3000', `${port}`)
+  const here = (text: string) =>
+    text
+      .replaceAll(':8080', `:${service.port}`)
+      .replaceAll('3000', `${port}`)
+      .replace('timeout(2000)', 'timeout(60000)')
   const create = here(only(commands, 'site create'))
   const env = {
     ...process.env,

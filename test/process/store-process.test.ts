@@ -28,22 +28,21 @@ test('a store process for which there is no memory, so that fork throws, is star
     throw new Error('spawn ENOMEM')
   })
   process.kill(storePid(process.pid)!, 'SIGKILL')
-  await eventually(5000, 'a fork threw', () => spawn.mock.callCount() > 0)
+  await eventually(60_000, 'a fork threw', () => spawn.mock.callCount() > 0)
   spawn.mock.restore()
-  await eventually(10_000, 'it runs again', () => storePid(process.pid) !== undefined)
+  await eventually(60_000, 'it runs again', () => storePid(process.pid) !== undefined)
   await store.end()
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
   const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
-  const hungSeconds = 3
+  const hungSeconds = 6 // a busy machine may stop a process for some seconds
   const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!
-  await sleep(5000)
+  await sleep(8000)
   assert.equal(storePid(process.pid), first)
   process.kill(first, 'SIGSTOP')
-  await sleep(6000)
-  assert.notEqual(storePid(process.pid) ?? first, first)
+  await eventually(60_000, 'another takes its place', () => (storePid(process.pid) ?? first) !== first)
 })
