@@ -303,8 +303,8 @@ async function runExport(input: Input): Promise<void> {
   const siteKeys = input.texts(SITE_KEY.name)
   if (input.has('from-service')) {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
-    const { sites, apiKeys } = await recordsOfService()
-    return printDocument(input, exportFile(sites, apiKeys)) // as with --whole
+    const { sites, apiKeys, deletedSites } = await recordsOfService()
+    return printDocument(input, exportFile(sites, apiKeys, deletedSites)) // as with --whole
   }
   const file = await withStore(async store => {
     const sites =

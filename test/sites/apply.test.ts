@@ -296,6 +296,19 @@ describe('apply', { concurrency: true }, () => {
           err,
           /^apiKeys: handmade is in the store with another site or secretSha256, is not older, and stays so/,
         )
+        const edited = (more: object) => fileOf({ ...content, apiKeys: [{ ...handmade, ...more }] })
+        for (const [more, field] of [
+          [{ name: 'other' }, 'name'],
+          [{ expiresAt: 2 }, 'expiresAt'],
+          [{ createdAt: 1, name: 'outdated', revokedAt: 3 }, 'revokedAt'],
+        ] as const)
+          assert.match(
+            (await powgate.run('apply -f', edited(more))).err,
+            new RegExp(
+              `^apiKeys: handmade has another ${field} in the store, .*: powgate key (update|revoke)`,
+            ),
+          )
+        await powgate.text('apply --dry-run -f', edited({ createdAt: 1, name: 'outdated' })) // an older copy
         const keys = (await powgate.json('key list')).filter(isOf(siteKey))
         assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
@@ -358,6 +371,19 @@ describe('apply', { concurrency: true }, () => {
         const actions = (await there.json('audit --limit 1000')).map(({ action }: AuditEntry) => action)
         assert.deepEqual([...new Set(actions)], ['site-created', 'key-created'], 'who moved what')
         assert.match(await there.text('apply --prune -f', file), /^There is nothing to change in /)
+        // A service that remembers these counts the sites as lost until the store has them with this time.
+        const [newer] = (await powgate.json('site export --whole')).sites
+        newer.updatedAt += 1e9
+        const newerFile = fileOf({ ...HEAD, sites: [newer] })
+        const [change] = (await there.json('apply -f', newerFile)).changed
+        assert.deepEqual([change.action, change.changes], ['change', []])
+        assert.equal((await there.json('site show', newer.siteKey)).updatedAt, newer.updatedAt)
+        assert.match(await there.text('apply -f', newerFile), /^There is nothing to change in /)
+        const { siteKey, updatedAt } = newer
+        const deletedAt = (ms: number) =>
+          fileOf({ ...HEAD, sites: [], deletedSites: [{ siteKey, updatedAt: ms }] })
+        assert.match(await there.text('apply -f', deletedAt(updatedAt)), /^There is nothing to change in /)
+        assert.match(await there.text('apply -f', deletedAt(updatedAt + 1)), /: deleted\n/)
       })
     })
   }
