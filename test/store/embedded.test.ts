@@ -444,7 +444,7 @@ test('embedded: without hard links, the secret that another process makes at the
   })
   t.after(() => [t.mock.restoreAll(), syncBuiltinESMExports()])
   syncBuiltinESMExports()
-  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir })), [SECRET])
+  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir }), { makes: true }), [SECRET])
   assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 
