@@ -3,7 +3,7 @@
  * leaves out get their defaults.
  */
 
-import { configFlag } from '../config/config.ts'
+import { type Config, configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord, updatedAtOf } from '../domain/site.ts'
@@ -30,6 +30,12 @@ export interface SiteEntry {
 export function restoreSteps(): string {
   const config = configFlag()
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
+}
+
+/** What to add where no sites are found: without the admin port, a service cannot be asked whether Redis has lost some. */
+export function ifLost({ redis, adminPort }: Pick<Config, 'redis' | 'adminPort'>): string {
+  if (redis === undefined || adminPort !== undefined) return ''
+  return '. If Redis has lost them, restart nothing, and apply your last export: without POWGATE_ADMIN_PORT the service cannot be asked'
 }
 
 /**
