@@ -156,9 +156,7 @@ describe('apply', { concurrency: true }, () => {
         assert.match(run.out, /^In .+: 1 created, 1 changed, 1 disabled; 0 as the file says already\.$/m)
         const sites = await allSites()
         const more = sites.find(({ name }) => name === 'more')!
-        assert.ok(
-          run.out.endsWith(`New sites have no API key yet:\n\n  powgate key create ${more.siteKey}\n`),
-        )
+        assert.ok(run.out.endsWith(`have no API key yet:\n\n  powgate key create ${more.siteKey}\n`))
         const states = Object.fromEntries(sites.map(({ name, active }) => [name, active]))
         const demos = { 'demo page': true, 'demo page, HashWX': true }
         assert.deepEqual(states, { shop: true, more: true, blog: false, news: false, ...demos })
@@ -255,10 +253,8 @@ describe('apply', { concurrency: true }, () => {
           assert.match(await powgate.problem(1, call, siteKey), /^the site \S+ was deleted at \d{4}-/)
         const file = fileOf({ ...HEAD, sites: [{ siteKey, name: 'old shop' }] })
         const { problems, code } = await powgate.run('apply -f', file)
-        assert.deepEqual(
-          [code, problems[0]],
-          [1, `sites: ${siteKey} was deleted, and its key is not made again`],
-        )
+        assert.equal(code, 1)
+        assert.equal(problems[0], `sites: ${siteKey} was deleted, and its key is not made again`)
         const actions = (await powgate.json('audit --site', siteKey)).map(({ action }: AuditEntry) => action)
         assert.deepEqual(actions, ['site-created', 'key-created', 'site-deleted', 'key-deleted'])
         const key = await onStore(store => store.readApiKey(partsOf(apiKey).id))
@@ -268,11 +264,11 @@ describe('apply', { concurrency: true }, () => {
 
       test('apply makes the keys that a file names and no valid key has, prints them once, and takes others by their hashes', async () => {
         const siteKey = `site_${'k'.repeat(22)}`
-        const secretSha256 = 'ab'.repeat(32)
+        const [secretSha256, keys] = ['ab'.repeat(32), ['backend', 'batch']]
         const content = {
           ...HEAD,
           sites: [
-            { siteKey, name: 'with keys', keys: ['backend', 'batch'] },
+            { siteKey, name: 'with keys', keys },
             { name: 'drawn', keys: ['backend'] },
           ],
           apiKeys: [
@@ -304,13 +300,11 @@ describe('apply', { concurrency: true }, () => {
         ] as const)
           assert.match(
             (await powgate.run('apply -f', edited(more))).err,
-            new RegExp(
-              `^apiKeys: handmade has another ${field} in the store, .*: powgate key (update|revoke)`,
-            ),
+            new RegExp(`^apiKeys: handmade has another ${field} in the store, .*: powgate key `),
           )
         await powgate.text('apply --dry-run -f', edited({ createdAt: 1, name: 'outdated' })) // an older copy
-        const keys = (await powgate.json('key list')).filter(isOf(siteKey))
-        assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
+        const made = (await powgate.json('key list')).filter(isOf(siteKey))
+        assert.deepEqual(made.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
         const again = await powgate.json('apply -f', file)
         assert.equal(again.apiKeysAdded, undefined)
@@ -361,10 +355,10 @@ describe('apply', { concurrency: true }, () => {
           const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
           const apiKeys = await store.listApiKeys()
           const known = apiKeys.filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
-          return new Map([
-            ...sites.map(site => [site.siteKey, site]),
-            ...known.map(key => [key.id, key]),
-          ] as never)
+          return {
+            sites: new Map(sites.map(one => [one.siteKey, one])),
+            known: new Map(known.map(key => [key.id, key])),
+          }
         }
         const target = await openSiteStore(config)
         assert.deepEqual(await recordsOf(target).finally(() => target.close()), await onStore(recordsOf))
