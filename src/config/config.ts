@@ -106,7 +106,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
 
-/** As a shell reads it. systemd and powgate take a # behind a value for a part of it. */
+/** A shell takes this for a comment, systemd for a part of the value. */
 const COMMENT = /\s#/
 const QUOTED = /^(["'])((?!\1).)*\1$/
 

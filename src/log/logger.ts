@@ -28,7 +28,7 @@ export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<
   return { write: line => output.write(text(line)) }
 }
 
-/** Of all loggers, because a process has one. A secret stays until its end: lines about an old one may follow a reload. */
+/** All loggers share these, because a process has one. A secret stays known: lines about an old one may follow a reload. */
 const secretsKnown = new Set<string>()
 let scrubKnown = scrubberOf([])
 const scrub = (line: string) => scrubKnown(line)

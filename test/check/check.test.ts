@@ -74,8 +74,18 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'PROXY protocol from nobody': [{ POWGATE_PROXY_PROTOCOL: 'on' }, /: expected POWGATE_TRUSTED_PROXIES to /],
   'one port for two': [{ PORT: '9090', POWGATE_ADMIN_PORT: '9090' }, /^POWGATE_ADMIN_PORT: expected anoth/],
   'a file of secrets that is not there': [
-    { POWGATE_SECRETS_FILE: join(dir, 'none'), REDIS_URL: 'redis://127.0.0.1:1' },
-    /^POWGATE_SECRETS_FILE: cannot read .*none: it does not exist$/,
+    {
+      ...{ POWGATE_SECRETS_FILE: join(dir, 'none'), REDIS_URL: 'redis+sentinel://127.0.0.1:1/a' },
+      ...{ POWGATE_REDIS_USER: 'a', POWGATE_REDIS_PASSWORD_FILE: join(dir, 'none') },
+      ...{ POWGATE_SENTINEL_USER: 'a', POWGATE_SENTINEL_PASSWORD_FILE: join(dir, 'none') },
+    },
+    ...['SECRETS', 'REDIS_PASSWORD', 'SENTINEL_PASSWORD'].map(
+      name => new RegExp(`^POWGATE_${name}_FILE: cannot read .*none: it does not exist$`),
+    ),
+  ],
+  'a file of the URL that is not there': [
+    { REDIS_URL_FILE: join(dir, 'none'), POWGATE_REDIS_USER: 'a', POWGATE_REDIS_PASSWORD: 'b' },
+    /^REDIS_URL_FILE: cannot read /,
   ],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
