@@ -8,7 +8,7 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
-import { refuseLostSites } from '../sites/prepare-start.ts'
+import { isFirstStart, refuseLostSites } from '../sites/prepare-start.ts'
 import { siteWarnings } from '../sites/sites.ts'
 import { opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
@@ -99,19 +99,20 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
   refuseLostSites(config)
-  if (!existsSync(join(dataDir, SITES_JSONL))) {
+  const noneYet = (): typeof NONE_YET => {
     findings.facts.push([
       'sites',
       'none yet: unless you create one first, the start makes one for pages of this machine',
     ])
     return NONE_YET
   }
+  if (!existsSync(join(dataDir, SITES_JSONL))) return noneYet()
   const sites = await openSiteStore(config) // without a service this makes the process the store, which keeps nothing of the trials
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()
     await tryRequests(store.requests, findings)
-    return await countSites(sites, findings)
+    return (await isFirstStart(config, sites)) ? noneYet() : await countSites(sites, findings)
   } finally {
     await store.close()
     await sites.close()

@@ -14,7 +14,7 @@ import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
-import { restoreSteps } from '../sites/export-file.ts'
+import { ifLost, restoreSteps } from '../sites/export-file.ts'
 import { OperatorError } from '../words/errors.ts'
 import { checkStore, type Findings, NONE_YET } from './check-store.ts'
 
@@ -41,9 +41,10 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeRules(config, findings, storedSites)
   describeWatching(config, findings)
   const sitesLost = await checkPorts(config, storedSites ?? [], findings)
-  if (storedSites?.length === 0 && storedSites !== NONE_YET && sitesLost === 0)
+  const hasNone = storedSites?.every(({ siteKey }) => DEMO_SITE_KEYS.has(siteKey))
+  if (hasNone && storedSites !== NONE_YET && sitesLost === 0)
     findings.warnings.push(
-      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
+      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole${ifLost(config)}`,
     )
   checkKernel(config, findings)
 }
@@ -119,9 +120,13 @@ function describeRules(config: Config, { facts, notes }: Findings, sites?: reado
     ])
 }
 
-function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: Findings): void {
+function describeWatching({ redis, adminHost, adminPort }: Config, { facts, warnings }: Findings): void {
   const where = adminPort === undefined ? 'none: set POWGATE_ADMIN_PORT' : `${adminHost}:${adminPort}`
   facts.push(['health, metrics', where])
+  if (adminPort === undefined && redis !== undefined)
+    warnings.push(
+      'POWGATE_ADMIN_PORT is not set: if Redis loses sites, the service remembers them, but only there can they be read back',
+    )
   if (adminPort !== undefined && !isLoopback(adminHost))
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
@@ -192,15 +197,17 @@ const ANSWER_MS = 3000
 
 /** @param proxies must send a PROXY protocol header, also this machine if it is one. @returns the answer's JSON, if it has one */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {
+  const socket = connect(port, host)
   try {
-    const socket = connect(port, host)
-    await once(socket, 'connect')
-    if (proxies?.has(parseAddress(socket.localAddress!)!)) socket.write('PROXY UNKNOWN\r\n')
     const signal = AbortSignal.timeout(ANSWER_MS)
+    await once(socket, 'connect', { signal }) // a port whose queue is full takes no connection
+    if (proxies?.has(parseAddress(socket.localAddress!)!)) socket.write('PROXY UNKNOWN\r\n')
     const request = get({ path, headers, createConnection: () => socket, signal })
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     return JSON.parse((await response.toArray()).join('')) as Readonly<Record<string, unknown>>
   } catch {
     return undefined
+  } finally {
+    socket.destroy()
   }
 }

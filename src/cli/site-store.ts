@@ -54,10 +54,10 @@ export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKe
 const ANSWER_MS_MAX = 10_000
 
 /**
- * Asks the running service for the records in its memory, which may have outlived those in the store. Deleted ones and the demo
- * page's sites are left out. @throws OperatorError if no service answers at the admin port
+ * Asks the running service for the records in its memory, which may have outlived those in the store. The demo page's sites are left
+ * out, and deleted sites are a list of their own. @throws OperatorError if no service answers at the admin port
  */
-export async function recordsOfService(): Promise<CachedRecords> {
+export async function recordsOfService(): Promise<CachedRecords & { deletedSites: SiteRecord[] }> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
   const { adminHost, adminPort } = commandSettings()
   if (adminPort === undefined)
@@ -69,8 +69,13 @@ export async function recordsOfService(): Promise<CachedRecords> {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
     const { sites, apiKeys } = (await answer.json()) as CachedRecords
-    const isPresent = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
-    return { sites: sites.filter(isPresent).filter(isNotDemo), apiKeys: apiKeys.filter(isPresent) }
+    const own = sites.filter(isNotDemo)
+    const isDeleted = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt !== undefined
+    return {
+      sites: own.filter(site => !isDeleted(site)),
+      apiKeys: apiKeys.filter(key => !isDeleted(key)),
+      deletedSites: own.filter(isDeleted),
+    }
   } catch (error) {
     const { message, cause } = error as Error
     throw new OperatorError(

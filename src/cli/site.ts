@@ -5,7 +5,7 @@ import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { exportFile, inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
+import { exportFile, ifLost, inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
 import { hasServed, serviceUrl } from '../sites/service-files.ts'
 import {
@@ -202,7 +202,7 @@ async function noSitesText(): Promise<string> {
   const remembered = await recordsOfService().catch(() => undefined)
   const lost = remembered?.sites.length ?? 0
   if (lost === 0)
-    return `There are no sites in ${nameOfStore()}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`
+    return `There are no sites in ${nameOfStore()}. Create one: ${PROGRAM} site create --name NAME${configFlag()}${ifLost(commandSettings())}`
   return `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}: ${restoreSteps()}`
 }
 
@@ -303,8 +303,8 @@ async function runExport(input: Input): Promise<void> {
   const siteKeys = input.texts(SITE_KEY.name)
   if (input.has('from-service')) {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
-    const { sites, apiKeys } = await recordsOfService()
-    return printDocument(input, exportFile(sites, apiKeys)) // as with --whole
+    const { sites, apiKeys, deletedSites } = await recordsOfService()
+    return printDocument(input, exportFile(sites, apiKeys, deletedSites)) // as with --whole
   }
   const file = await withStore(async store => {
     const sites =

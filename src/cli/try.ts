@@ -174,9 +174,10 @@ const portOf = ({ port, protocol }: URL) => Number(port || (protocol === 'https:
 
 function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
   const url = new URL(urlGiven ?? ownUrl)
-  const ownPort = portOf(new URL(ownUrl))
+  const own = new URL(ownUrl)
+  const ownPort = portOf(own)
   const isOwnPort = ownPort === 0 || ownPort === portOf(url) // PORT 0 takes a free port, which the settings do not tell
-  return isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
+  return isOwnPort && (url.hostname === own.hostname || isLoopback(url.hostname.replace(/[[\]]/g, '')))
 }
 
 async function checkScript(url: string, script: string): Promise<void> {

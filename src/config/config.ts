@@ -96,15 +96,19 @@ function isSetting(name: string): boolean {
 
 function readSecret(name: string, path: string, values: Record<string, string>, problems: string[]): void {
   const pathName = name + FILE_SUFFIX
+  values[pathName] = path // so that it is known where the value would be from
   const secret = textOfFile(pathName, path, problems)?.trim()
   if (secret === undefined) return
-  values[pathName] = path
   if (secret === '') problems.push(`${pathName}: the file ${path} is empty`)
   // Master secrets may stand on lines of their own.
   else values[name] = secret.split(/\s*\n\s*/).join(',')
 }
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
+
+/** A shell takes this for a comment, systemd for a part of the value. */
+const COMMENT = /\s#/
+const QUOTED = /^(["'])((?!\1).)*\1$/
 
 /** Lines of NAME=value. Empty lines and comments (#) are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
@@ -119,6 +123,10 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
     else if (!isSetting(name)) problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
     else if (Object.hasOwn(settings, name)) problems.push(`${at}: ${name}: expected once`)
+    else if (COMMENT.test(text) && !QUOTED.test(value))
+      problems.push(
+        `${at}: ${name}: expected a comment on a line of its own, or quotes around a value with #`,
+      )
     else settings[name] = value.replace(/^(["'])(.*)\1$/, '$2')
   })
   return settings
@@ -227,7 +235,8 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
   const { expects } = SETTINGS.POWGATE_SECRETS
-  if (secrets.length === 0 && isNeeded)
+  // An unreadable or empty file is told already.
+  if (secrets.length === 0 && isNeeded && variable === 'POWGATE_SECRETS')
     problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${expects}`)
   else if (secrets.length === 0 && text !== '') problems.push(`${variable}: expected ${expects}`)
   for (const [index, { length }] of secrets.entries())

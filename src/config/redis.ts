@@ -65,6 +65,7 @@ export function checkedRedis(
 ): RedisTarget | undefined {
   const url = text('REDIS_URL')
   if (url === '') {
+    if (variableOf('REDIS_URL') !== 'REDIS_URL') return undefined // its file is unreadable or empty, which is told already
     for (const name of [...DATA_CREDENTIALS, ...SENTINEL_CREDENTIALS, ...TLS_SETTINGS])
       if (text(name) !== '') problems.push(`${name}: has no effect without REDIS_URL`)
     return undefined
@@ -79,7 +80,7 @@ export function checkedRedis(
   const checked = {
     ...target,
     ...dataCredentials(target, text, variableOf, problems),
-    ...sentinelCredentials(target, text, problems),
+    ...sentinelCredentials(target, text, variableOf, problems),
     tls: checkedTls(target, text, problems),
   }
   // A target with problems still decides which other settings are needed.
@@ -98,7 +99,8 @@ function dataCredentials(target: RedisTarget, text: TextOf, variableOf: Variable
   }
   const user = credential(userSetting, target.username, 'names another user')
   const password = credential(passwordSetting, target.password, 'has another password')
-  if (user.value !== undefined && password.value === undefined)
+  // A file that is unreadable or empty is told already.
+  if (user.value !== undefined && password.value === undefined && password.from === passwordSetting)
     problems.push(
       `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING_HINT}`,
     )
@@ -107,14 +109,15 @@ function dataCredentials(target: RedisTarget, text: TextOf, variableOf: Variable
   return { username: user.value, password: password.value, from }
 }
 
-function sentinelCredentials(target: RedisTarget, text: TextOf, problems: string[]) {
+function sentinelCredentials(target: RedisTarget, text: TextOf, variableOf: VariableOf, problems: string[]) {
   const [userSetting, passwordSetting] = SENTINEL_CREDENTIALS
   for (const name of SENTINEL_CREDENTIALS)
     if (text(name) !== '' && target.kind !== 'sentinel')
       problems.push(`${name}: has no effect unless REDIS_URL is redis+sentinel:// or rediss+sentinel://`)
   const sentinelUsername = text(userSetting) || undefined
   const sentinelPassword = text(passwordSetting) || undefined
-  if (sentinelUsername !== undefined && sentinelPassword === undefined)
+  const isInFile = variableOf(passwordSetting) !== passwordSetting
+  if (sentinelUsername !== undefined && sentinelPassword === undefined && !isInFile)
     problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
   return { sentinelUsername, sentinelPassword }
 }

@@ -11,14 +11,22 @@ import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 const SECRET_FILE = 'secret'
 /** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
+const IF_GONE =
+  'it is gone. Put back a copy; or restart the service: a new one is made, and what was issued before is refused'
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
-/** Returns the configured secrets; if there are none, that of the data directory, which is made if missing. @throws OperatorError */
-export function resolveSecrets(config: Config): readonly string[] {
+/**
+ * Returns the configured secrets; if there are none, that of the data directory.
+ *
+ * @param makes whether a missing one is made: by the start alone, because a worker that made one would refuse what the others issue
+ * @throws OperatorError
+ */
+export function resolveSecrets(config: Config, { makes } = { makes: false }): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
   try {
-    createOnce(path)
+    if (makes) createOnce(path)
+    if (!existsSync(path)) throw new Error(IF_GONE)
     const secret = readFileSync(path, 'utf8').trim()
     if (secret.length < SECRET_CHARACTERS_MIN)
       throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters. ${IF_DAMAGED}`)

@@ -28,6 +28,17 @@ export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<
   return { write: line => output.write(text(line)) }
 }
 
+/** All loggers share these, because a process has one. A secret stays known: lines about an old one may follow a reload. */
+const secretsKnown = new Set<string>()
+let scrubKnown = scrubberOf([])
+const scrub = (line: string) => scrubKnown(line)
+
+/** Removes these secrets too, from every line from now on. */
+export function scrubToo(secrets: readonly string[]): void {
+  for (const secret of secrets) secretsKnown.add(secret)
+  scrubKnown = scrubberOf([...secretsKnown])
+}
+
 /** @param bindings fields of every line. @param secrets removed from every line, in three layers (redaction.ts) */
 export function createLogger(
   level: string,
@@ -35,7 +46,7 @@ export function createLogger(
   secrets: readonly string[] = [],
   destination: DestinationStream = output,
 ): Logger {
-  const scrub = scrubberOf(secrets)
+  scrubToo(secrets)
   const options: LoggerOptions = {
     level,
     base: { name: 'powgate', hostname: hostname(), pid: process.pid, ...bindings },

@@ -168,6 +168,7 @@ function termsOf(config: Config): HostTerms {
       POWGATE_REDIS_SHARDS: config.redisShards,
       POWGATE_CHALLENGE_SECONDS: config.challengeLifetimeMs / 1000,
       POWGATE_TOKEN_SECONDS: config.tokenLifetimeMs / 1000,
+      POWGATE_IPV6_PREFIX: config.ipv6PrefixBits, // by it a visitor's nonces and limits are found
       'form of nonces and tokens': FORM_OF_TOKENS,
     },
     signs: signing.fingerprint,

@@ -11,10 +11,10 @@
 import { isatty } from 'node:tty'
 import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
 import { migratesConnections } from '../config/ports.ts'
-import { resolveSecrets } from '../config/secrets.ts'
+import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import { SETTING_GROUPS, SETTINGS, type SettingName } from '../config/settings.ts'
 import { Keyring } from '../domain/keyring.ts'
-import type { Logger } from '../log/logger.ts'
+import { type Logger, scrubToo } from '../log/logger.ts'
 import type { FlatName } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { HostRegistry } from './host-registry.ts'
@@ -139,6 +139,7 @@ export class Lifecycle {
         this.#parts.log.error({ problem }, 'nothing is changed: a setting is wrong')
       return undefined
     }
+    scrubToo(secretTexts(setup.config, setup.settings))
     const lost = await this.#countLost(setup)
     if (this.isStopping) return undefined
     if (lost > 0) {

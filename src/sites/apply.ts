@@ -4,7 +4,13 @@ import type { RecordChange } from '../domain/audit.ts'
 import { type ApiKeyRecord, isExpired, updatedAtOf } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
-import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './export-file.ts'
+import {
+  diffWithFile,
+  type FileContent,
+  type FileDiff,
+  type KeyEntry,
+  type MissingSites,
+} from './export-file.ts'
 import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
@@ -18,13 +24,13 @@ export interface ApplyPlan extends FileDiff {
 
 export async function planApply(
   store: SiteStore,
-  { sites, apiKeys }: FileContent,
+  { sites, apiKeys, deletedSites }: FileContent,
   missing: MissingSites,
   isDry: boolean,
 ): Promise<ApplyPlan> {
   const now = Date.now()
   const storedSites = await store.listSites()
-  const diff = diffWithFile(sites, storedSites, missing, isDry, now)
+  const diff = diffWithFile(sites, storedSites, missing, isDry, now, deletedSites)
   const siteKeysAfter = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
   for (const { action, after } of diff.changes) if (action === 'delete') siteKeysAfter.delete(after.siteKey)
   const problems = [
@@ -37,7 +43,7 @@ export async function planApply(
   const storedById = new Map(storedKeys.map(key => [key.id, key]))
   const keysAdded = apiKeys
     .filter(key => replaces(key, storedById.get(key.id)))
-    .map(key => ({ ...key, createdAt: key.createdAt || now }))
+    .map(key => ({ ...key, createdAt: key.createdAt || now, revokedAt: key.revokedAt ?? null }))
   const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
   const validKeys = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
   const keysMade = diff.neededKeys
@@ -53,13 +59,26 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, records }
 }
 
-/** A key of the file is written if the store lacks it, or has an older copy. A key without a time has createdAt 0, and replaces none. */
-function replaces(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
-  return stored === undefined || updatedAtOf(key) > updatedAtOf(stored)
+/** A key of the file is written if the store lacks it, or has an older copy. A key without a time replaces none. */
+function replaces(key: KeyEntry, stored: ApiKeyRecord | undefined): boolean {
+  return stored === undefined || timeOf(key) > updatedAtOf(stored)
+}
+
+/** 0 for a key without a time. */
+const timeOf = (key: KeyEntry) => updatedAtOf({ createdAt: 0, ...key })
+
+/** Names the fields that the file gives otherwise. Those of an older copy are outdated, except a revocation that the store lacks. */
+function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
+  const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
+  return (['name', 'expiresAt', 'revokedAt'] as const).filter(field => {
+    const [given, present] = [key[field], stored[field] ?? null]
+    if (given === undefined || given === present) return false
+    return !isOlderCopy || (field === 'revokedAt' && present === null)
+  })
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {
-  if (changes.length === 0) return [] // nothing would happen to the store's sites
+  if (changes.length === 0 || missing === 'stay') return [] // nothing would happen to sites that the file lacks
   return [
     `sites: the file has none, so every site would be ${missing}d (${changes.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
   ]
@@ -77,7 +96,7 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
 /** Says why the store cannot have this key as the file says. A key that it has already, with the same secret, is no problem. */
 async function keyProblems(
   store: SiteStore,
-  key: ApiKeyRecord,
+  key: KeyEntry,
   siteKeysAfter: ReadonlySet<string>,
 ): Promise<string[]> {
   const { id, siteKey, secretSha256 } = key
@@ -87,7 +106,14 @@ async function keyProblems(
   if (stored?.deletedAt !== undefined)
     return [`apiKeys: ${id} was deleted with its site, and is not made again`]
   if (replaces(key, stored)) return []
-  if (stored?.siteKey === siteKey && stored.secretSha256 === secretSha256) return []
+  if (stored?.siteKey === siteKey && stored.secretSha256 === secretSha256) {
+    const fields = differing(key, stored)
+    if (fields.length === 0) return []
+    const command = `${PROGRAM} key ${fields.includes('revokedAt') ? 'revoke' : 'update'} ${id}`
+    return [
+      `apiKeys: ${id} has another ${fields.join(', ')} in the store, and a file changes no key: ${command}`,
+    ]
+  }
   return [
     `apiKeys: ${id} is in the store with another site or secretSha256, is not older, and stays so: a new key has an id of its own`,
   ]

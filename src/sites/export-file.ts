@@ -3,10 +3,10 @@
  * leaves out get their defaults.
  */
 
-import { configFlag } from '../config/config.ts'
+import { type Config, configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord, updatedAtOf } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { PROGRAM } from '../version.ts'
 import { drawSiteKey, siteRecord } from './sites.ts'
@@ -32,8 +32,21 @@ export function restoreSteps(): string {
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
 }
 
-/** @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed */
-export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]) {
+/** What to add where no sites are found: without the admin port, a service cannot be asked whether Redis has lost some. */
+export function ifLost({ redis, adminPort }: Pick<Config, 'redis' | 'adminPort'>): string {
+  if (redis === undefined || adminPort !== undefined) return ''
+  return '. If Redis has lost them, restart nothing, and apply your last export: without POWGATE_ADMIN_PORT the service cannot be asked'
+}
+
+/**
+ * @param apiKeys makes the file a copy for another store, with the keys of its sites, and when sites were created and changed
+ * @param deletedSites that an older copy of the store may have again
+ */
+export function exportFile(
+  sites: readonly SiteRecord[],
+  apiKeys?: readonly ApiKeyRecord[],
+  deletedSites: readonly DeletedSite[] = [],
+) {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
     format: FILE_FORMAT,
@@ -47,6 +60,9 @@ export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiK
       return { siteKey, ...settings, difficulty, ...(apiKeys && { createdAt, updatedAt }) }
     }),
     ...(apiKeys && { apiKeys: apiKeys.filter(({ siteKey }) => siteKeys.has(siteKey)) }),
+    ...(deletedSites.length > 0 && {
+      deletedSites: deletedSites.map(({ siteKey, updatedAt }) => ({ siteKey, updatedAt })),
+    }),
   }
 }
 
@@ -54,10 +70,16 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
   return [...sites].sort((a, b) => a.createdAt - b.createdAt || (a.siteKey < b.siteKey ? -1 : 1))
 }
 
+/** A site is deleted again if the store has a copy of it that is older than its deletion. */
+type DeletedSite = Pick<SiteRecord, 'siteKey' | 'updatedAt'>
+
+/** An API key as the file gives it. Keys that are revoked are there too. */
+export type KeyEntry = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
+
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** With revoked ones. `createdAt` is 0 if the file has none, so that a key in the store counts as newer. */
-  readonly apiKeys: readonly ApiKeyRecord[]
+  readonly apiKeys: readonly KeyEntry[]
+  readonly deletedSites: readonly DeletedSite[]
 }
 
 interface FileChange {
@@ -91,10 +113,11 @@ export function diffWithFile(
   missing: MissingSites,
   isDry: boolean,
   now: number,
+  deletedSites: readonly DeletedSite[] = [],
 ): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, stored)
-  const described: FileChange[] = []
+  const described: (FileChange & { readonly isNewer: boolean })[] = []
   const neededKeys: FileDiff['neededKeys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings, createdAt = now, updatedAt = now } = entry
@@ -108,7 +131,9 @@ export function diffWithFile(
     const isNew = before === undefined
     const identity = before ?? { siteKey: siteKey ?? (isDry ? settings.name : drawSiteKey()), createdAt }
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const changedAt = isNew ? updatedAt : nextUpdatedAt(before, now)
+    // A service that remembers this copy counts the site as lost until the store's is not older.
+    const isNewer = !isNew && (entry.updatedAt ?? 0) > updatedAtOf(before)
+    const changedAt = isNew ? updatedAt : Math.max(nextUpdatedAt(before, now), updatedAt)
     const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
@@ -119,13 +144,16 @@ export function diffWithFile(
       if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNewSiteKey = isNew && siteKey === undefined
-    described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes })
+    described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes, isNewer })
   }
   const present = new Set([...DEMO_SITE_KEYS, ...described.map(({ after }) => after.siteKey)])
   const missingSites = stored.filter(({ siteKey }) => !present.has(siteKey))
-  const changed = described.filter(({ changes }) => changes.length > 0)
+  const changed = described.filter(({ changes, isNewer }) => changes.length > 0 || isNewer)
   const unchanged = described.length - changed.length
-  const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, missing, now))]
+  const deletions = new Map(deletedSites.map(({ siteKey, updatedAt }) => [siteKey, updatedAt]))
+  const fateOf = (site: SiteRecord) =>
+    updatedAtOf(site) < (deletions.get(site.siteKey) ?? 0) ? 'delete' : missing
+  const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, fateOf(site), now))]
   return { changes, unchanged, problems, neededKeys }
 }
 

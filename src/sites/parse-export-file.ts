@@ -4,7 +4,6 @@
  */
 
 import { Ajv, type ErrorObject } from 'ajv'
-import type { ApiKeyRecord } from '../domain/site.ts'
 import {
   BASE_BITS,
   completed,
@@ -39,7 +38,7 @@ type FileSite = Partial<SiteSettings> & {
   readonly updatedAt?: number
 }
 
-type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
+type ParsedFile = { readonly sites: FileSite[] } & Partial<Pick<FileContent, 'apiKeys' | 'deletedSites'>>
 
 export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   const json = parsedJson(bytes)
@@ -58,12 +57,11 @@ export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   // The last of two copies would win, perhaps that of before the key was revoked.
   if (Array.isArray(value.apiKeys)) checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
   if (problems.lines.length > 0) return { problems: problems.lines }
-  const { sites, apiKeys = [] } = value as { sites: FileSite[]; apiKeys?: FileKey[] }
+  const { sites, apiKeys = [], deletedSites = [] } = value as ParsedFile
   const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => {
     return { siteKey, settings: completed(given), keys, createdAt, updatedAt }
   })
-  const records = apiKeys.map(key => ({ createdAt: 0, revokedAt: null, ...key }))
-  return { value: { sites: entries, apiKeys: records } }
+  return { value: { sites: entries, apiKeys, deletedSites } }
 }
 
 /** Some editors write a byte order mark, which the decoder skips. */

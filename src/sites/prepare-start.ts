@@ -55,7 +55,7 @@ export async function prepareStart(
     refuseLostSites(config) // before the store process makes the file
     await storeProcess.start()
   }
-  const secrets = resolveSecrets(config)
+  const secrets = resolveSecrets(config, { makes: true })
   const store: StoreClient = createStore(config, {
     deadlineMs: DEADLINE_MS,
     openTimeoutMs: config.storeWaitMs,
@@ -75,10 +75,15 @@ export async function prepareStart(
   }
 }
 
+/** True if an embedded store never had a record: whoever deleted the last site has not come to try powgate. */
+export async function isFirstStart({ redis }: Config, store: SiteStore): Promise<boolean> {
+  return redis === undefined && (await store.changesSince(undefined)).revision === 0
+}
+
 /** Creates a first site on a new host without Redis, for people who try powgate. Returns whether /demo is served. */
 async function prepareSites(config: Config, log: Logger, store: SiteStore): Promise<'on' | 'off'> {
   const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
-  const isFirst = sites.length === 0 && config.redis === undefined
+  const isFirst = await isFirstStart(config, store)
   const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
   if (isFirst) {
     const fields = { name: 'demo', origins: FIRST_ORIGINS }

@@ -87,6 +87,15 @@ export const EXPORT_FILE_SCHEMA = objectSchema(
       title: 'API keys by their hashes; those that the store lacks, or has older copies of, are written',
       description: 'a list of API keys',
     },
+    deletedSites: {
+      type: 'array',
+      items: objectSchema(
+        { siteKey: SITE_KEY, updatedAt: TIME },
+        { description: 'an object with siteKey and updatedAt', required: ['siteKey', 'updatedAt'] },
+      ),
+      title: 'Deleted sites; those of which the store has a copy from before updatedAt are deleted again',
+      description: 'a list of deleted sites',
+    },
     $schema: { type: 'string', title: 'For editors', description: 'an address' },
   },
   {

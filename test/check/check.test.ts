@@ -4,8 +4,10 @@
  */
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
@@ -62,30 +64,28 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     { ...onRedis, POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n'), POWGATE_METRICS_SITES },
     /^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/,
   ],
-  'a short secret': [
-    { POWGATE_SECRETS_FILE: fileOf('short', 'hunter2\n') },
-    /^POWGATE_SECRETS_FILE: secret 1 has 7 /,
-  ],
-  "another machine's address": [
-    { HOST: '192.0.2.1' },
-    /^HOST: cannot listen on .*: this machine does not have the addr/,
-  ],
+  'a short secret': [{ POWGATE_SECRETS_FILE: fileOf('short', 'hunter2') }, /_SECRETS_FILE: secret 1 has 7 /],
+  "another machine's address": [{ HOST: '192.0.2.1' }, /^HOST: cannot listen on .*: this machine does not /],
   'Redis without secrets': [{ REDIS_URL: 'redis://127.0.0.1:1' }, /^POWGATE_SECRETS: needed with REDIS_URL/],
   'proxies that are everybody': [
     { POWGATE_TRUSTED_PROXIES: '0.0.0.0/0, ::/0, ::ffff:0:0/96' },
     ...[/got "0\.0\.0\.0\/0", which is everybody$/, /got "::\/0", which/, /got "::ffff:0:0\/96", which/],
   ],
-  'PROXY protocol from nobody': [
-    { POWGATE_PROXY_PROTOCOL: 'on' },
-    /: expected POWGATE_TRUSTED_PROXIES to name/,
-  ],
-  'one port for two': [
-    { PORT: '9090', POWGATE_ADMIN_PORT: '9090' },
-    /^POWGATE_ADMIN_PORT: expected another port/,
-  ],
+  'PROXY protocol from nobody': [{ POWGATE_PROXY_PROTOCOL: 'on' }, /: expected POWGATE_TRUSTED_PROXIES to /],
+  'one port for two': [{ PORT: '9090', POWGATE_ADMIN_PORT: '9090' }, /^POWGATE_ADMIN_PORT: expected anoth/],
   'a file of secrets that is not there': [
-    { POWGATE_SECRETS_FILE: join(dir, 'none') },
-    /^POWGATE_SECRETS_FILE: cannot read .*none: it does not exist$/,
+    {
+      ...{ POWGATE_SECRETS_FILE: join(dir, 'none'), REDIS_URL: 'redis+sentinel://127.0.0.1:1/a' },
+      ...{ POWGATE_REDIS_USER: 'a', POWGATE_REDIS_PASSWORD_FILE: join(dir, 'none') },
+      ...{ POWGATE_SENTINEL_USER: 'a', POWGATE_SENTINEL_PASSWORD_FILE: join(dir, 'none') },
+    },
+    ...['SECRETS', 'REDIS_PASSWORD', 'SENTINEL_PASSWORD'].map(
+      name => new RegExp(`^POWGATE_${name}_FILE: cannot read .*none: it does not exist$`),
+    ),
+  ],
+  'a file of the URL that is not there': [
+    { REDIS_URL_FILE: join(dir, 'none'), POWGATE_REDIS_USER: 'a', POWGATE_REDIS_PASSWORD: 'b' },
+    /^REDIS_URL_FILE: cannot read /,
   ],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
@@ -111,15 +111,16 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_ADMIN_PORT: .*got "tcp:.*, which Kubernetes sets .*enableServiceLinks: false/,
   ],
   'no file of settings': [{ POWGATE_CONFIG_FILE: join(dir, 'none') }, /^POWGATE_CONFIG_FILE: cannot read /],
-  'a file of settings with five mistakes': [
+  'a file of settings with seven mistakes': [
     {
       POWGATE_CONFIG_FILE: fileOf(
         'bad.conf',
-        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\ntoString=1\n',
+        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\ntoString=1\nHOST=::1 # all\nPOWGATE_DATA_DIR="a #1" # "b"\n',
       ),
     },
     ...[/line 3: POWGATE_LIMITS: there is no such setting/, /line 4: expected NAME=value$/],
     ...[/line 6: LOG_LEVEL: expected once$/, /line 7: toString: there is no such setting/],
+    ...[/line 8: HOST: expected a comment on a line of its own/, /line 9: POWGATE_DATA_DIR: expected a comm/],
     /^POWGATE_TOKEN_SECONDS: expected an integer .*got "eighty"$/,
   ],
   'many mistakes at once': [
@@ -135,11 +136,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_LOG_LEVEL: there is no such setting \(did you mean LOG_LEVEL\?\)$/,
     /^HOST: expected an IP address or a host name, got "http:\/\/x"$/,
     /^PORT: expected an integer from 0 to 65535, got "70000"$/,
-    ...[
-      /^POWGATE_IPV6_PREFIX: /,
-      /^POWGATE_REDIS_PREFIX: /,
-      /^POWGATE_FAIL_OPEN: expected challenge, verify/,
-    ],
+    ...[/^POWGATE_IPV6_PREFIX: /, /^POWGATE_REDIS_PREFIX: /, /^POWGATE_FAIL_OPEN: expected challenge, verif/],
     ...[/^POWGATE_CHALLENGE_SECONDS: /, /^POWGATE_TOKEN_SECONDS: /, /^LOG_LEVEL: /],
     ...[/^POWGATE_LOG_SUCCESSES: /, /^POWGATE_DEMO: /],
     /^REDIS_URL: expected redis:\/\/host.*user:password@/,
@@ -161,6 +158,20 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.ok(!existsSync(dataDir), 'something was made')
     })
   }
+})
+
+test('a port whose server takes no connection, and whose queue is full, does not keep check waiting', async t => {
+  const listen =
+    "listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))"
+  const stuck = spawn(process.execPath, ['-e', `const server = require('net').createServer().${listen}`])
+  const port = Number((await once(stuck.stdout, 'data'))[0])
+  stuck.kill('SIGSTOP')
+  const queue = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  t.after(() => [stuck.kill('SIGKILL'), ...queue.map(socket => socket.destroy())])
+  const startedAtMs = performance.now()
+  const run = await powgate.with({ PORT: String(port) }).run('check')
+  assert.match(run.problems.join(), /^PORT: cannot listen on .*: the port is taken$/)
+  assert.ok(performance.now() - startedAtMs < 60_000, 'the kernel gives up after two minutes')
 })
 
 /** The warning about each range of trusted proxies; undefined: none. */
@@ -231,6 +242,13 @@ describe('good configurations', () => {
     assert.match(text, /^note: a backend may redeem 100 tokens a minute/m)
     assert.doesNotMatch(text, /there are no sites yet/, 'the start makes one')
     assert.ok(!existsSync(dataDir))
+    const own = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('touched') }
+    const touched = powgate.with(own)
+    await touched.text('site list') // makes an empty file
+    assert.match(await touched.text('check'), /^ {2}sites +none yet: unless you create one first, the /m)
+    const { siteKey } = await touched.json('site create --name shop')
+    await touched.text('site delete', siteKey, '--name', 'shop')
+    assert.match(await touched.text('check'), /^warning: there are no sites yet/m)
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
@@ -251,11 +269,7 @@ describe('good configurations', () => {
     assert.equal(claimable.length, 1)
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
-    assert.match(
-      report.facts.sites,
-      /^4 active, 0 disabled$/,
-      'also the two of the demo, and that of the first start',
-    )
+    assert.match(report.facts.sites, /^4 active, 0 disabled$/, 'two of the demo, and the first')
     assert.match(
       report.facts.secrets,
       /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/,
@@ -280,7 +294,10 @@ describe('good configurations', () => {
     t.after(() => service.stop())
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.deepEqual(report.problems, [])
-    assert.match(report.warnings.join('\n'), /^there are no sites yet: .*powgate site export --whole/m)
+    const warnings = report.warnings.join('\n')
+    assert.match(warnings, /^there are no sites yet: .*site export --whole\. If Redis has lost them, rest/m)
+    assert.match(warnings, /^POWGATE_ADMIN_PORT is not set: if Redis loses sites/m)
+    assert.match(await new Powgate(service.env).text('site list'), /If Redis has lost them, restart nothing/)
     assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')
     assert.ok(report.notes.some(isOfLimit))
@@ -311,11 +328,7 @@ describe('good configurations', () => {
     }
     assert.deepEqual(lasting.sort(), ['count', 'epoch', 'look'], 'as any first service makes them')
     const warnings = report.warnings.join('\n')
-    for (const risk of [
-      'maxmemory-policy allkeys-lru',
-      'POWGATE_TEST_KEYS is on',
-      'ADMIN_HOST is no loopback',
-    ])
+    for (const risk of ['maxmemory-policy allkeys-lru', 'POWGATE_TEST_KEYS is on', 'HOST is no loopback'])
       assert.ok(warnings.includes(risk), risk)
   })
 })

@@ -75,10 +75,7 @@ const MISUSES: Readonly<
     ['--puzzle hashwx --min 18', /^--min, --base, --max: .*, got 18, 17, 28$/],
     ['--plan pro --allow 10.0.0.0/33', /^--allow: expected an IP address or a CIDR.*"10\.0\.0\.0\/33"$/],
     ['--allow 10.0.0.1', /^--allow: expected --plan pro, got free$/],
-    [
-      '--known-networks 10.0.0.1,::/0',
-      /^--known-networks: .* not everybody \(\/0\), got "10\.0\.0\.1,::\/0"$/,
-    ],
+    ['--known-networks 10.0.0.1,::/0', /^--known-networks: .* not everybody \(\/0\), got "10\.0\.0\.1,::/],
     ['--fail-open verify-token', /^--fail-open: expected one of challenge, verify, got "verify-token"$/],
     ['--fail-open verify --fail-closed verify', /^--fail-open, --fail-closed: expected one .* for verify/],
     ['--weight robot=1', /^--weight: expected one of webdriver, .*, then = and a number .*got "robot=1"$/],
@@ -122,9 +119,7 @@ describe('misuse', () => {
 /** An argument list that a command takes, but for the flag that is being tested. */
 function complete(command: Command, tested: string): string[] {
   const positionals = command.positionals.filter(({ isOptional }) => !isOptional).map(() => 'x')
-  const flags = Object.entries(command.flags).filter(
-    ([name, { isRequired }]) => isRequired && name !== tested,
-  )
+  const flags = Object.entries(command.flags).filter(([name, flag]) => flag.isRequired && name !== tested)
   return [...positionals, ...flags.flatMap(([name]) => [`--${name}`, 'x'])]
 }
 

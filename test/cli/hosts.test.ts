@@ -102,7 +102,7 @@ test('a host that was killed may start with other settings; one that shares its 
   const { living } = await store.livingHosts()
   const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
   const name = own.name.replace(/\d+$/, '1')
-  const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600 }
+  const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600, POWGATE_IPV6_PREFIX: 56 }
   // A new host takes a note of its own name for its own, from before it was killed, unless the note is renewed meanwhile.
   const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
   const joined = async () => {
@@ -117,7 +117,8 @@ test('a host that was killed may start with other settings; one that shares its 
 
   await noteNamesake()
   const timer = setInterval(noteNamesake, 1000)
-  const difference = new RegExp(`^OperatorError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`)
+  const found = `POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\nPOWGATE_IPV6_PREFIX: 64 here, 56 on `
+  const difference = new RegExp(`^OperatorError: ${found}`)
   await assert.rejects(joined(), difference)
   clearInterval(timer)
   await store.noteHost('namesake', null)

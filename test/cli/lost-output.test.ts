@@ -14,10 +14,8 @@ writeFileSync(file, JSON.stringify({ format: 'powgate-sites', version: 1, sites 
 
 function powgate(command: string, output: string) {
   const line = `${process.execPath} dist/cli/main.js ${command} ${output}`
-  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-o', 'pipefail', '-c', line], {
-    env,
-    encoding: 'utf8',
-  })
+  const args = ['--norc', '-o', 'pipefail', '-c', line]
+  const { status, stdout, stderr } = spawnSync('bash', args, { env, encoding: 'utf8' })
   return { status, out: stdout, err: stderr }
 }
 

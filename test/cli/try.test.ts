@@ -11,11 +11,13 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { checkProof } from '../../src/domain/pow.ts'
+import { writeFirstKeys } from '../../src/sites/service-files.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { STORE_KINDS, TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
 const runProgram = promisify(execFile)
@@ -130,6 +132,10 @@ for (const kind of STORE_KINDS) {
         assert.match(problem, /expected both, or neither .* for this machine's service alone$/, url)
       }
       assert.equal(requests, 0)
+      const own = temporaryDir('own')
+      writeFirstKeys(own, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
+      const there = powgate.with({ POWGATE_DATA_DIR: own, HOST: 'own.invalid' })
+      assert.match(await there.problem(1, `try --url http://own.invalid:${port}`), /^cannot reach /)
     })
 
     test('try --as calls as the clients of each vendor do, and compares the answers', async () => {
@@ -249,10 +255,7 @@ for (const kind of STORE_KINDS) {
         [keys, /^GET \/challenge answered 403 origin-not-allowed: /],
         [nobody, /^GET \/challenge answered 403 site-unknown: /],
         [`${outsider} --json`, /^POST \/verify-token answered 400 site-mismatch: /],
-        [
-          `${keys} --url ${closed}`,
-          /^cannot reach the service at http:\S+\d\/challenge: nothing listens there$/,
-        ],
+        [`${keys} --url ${closed}`, /^cannot reach the service at http:\S+\d\/challenge: nothing listens/],
         [`${keys} --url ${service.url}/elsewhere`, /^GET \/challenge answered 404 not-found: /],
       ] as const)
         assert.match(await powgate.problem(1, call), line)

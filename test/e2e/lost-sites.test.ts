@@ -73,6 +73,16 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
     const { text } = await call(`${stage.adminUrl}/sites.json`)
     return text.includes(late.siteKey) && text.includes(late.apiKey.slice(3, 11))
   })
+  // What an older copy of Redis has of a site that is deleted.
+  const gone = await stage.service.createSite()
+  const members = [`s/${gone.siteKey}`, `k/${gone.apiKey.slice(3, 11)}`]
+  const recordOf = (member: string) => `pg:{sites}:record:${member}`
+  const older = await Promise.all(members.map(member => redis!.ask('get', recordOf(member))))
+  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
+  await powgate.text(`site delete ${gone.siteKey} --name test`)
+  await eventually(PATIENCE_MS, 'the primary process knows of the deletion', async () =>
+    (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt'),
+  )
   await redis!.ask('flushall')
   await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
   await eventually(PATIENCE_MS, 'told', () => linesOf(stage, LOST_LINE).length === 1)
@@ -110,12 +120,8 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   await asksAll() // the primary process has told the new workers
 
   // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
-  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
   const checked = (await new Powgate(stage.service.env).run('check')).out
-  assert.match(
-    checked,
-    /has lost 6 sites or API keys, .*site export --from-service > lost.json, then powgate apply/,
-  )
+  assert.match(checked, /has lost 6 sites or API keys, .*--from-service > lost.json, then powgate apply/)
   assert.doesNotMatch(checked, /there are no sites yet/)
   assert.match(
     await powgate.text('site list'),
@@ -135,6 +141,16 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   const { siteKey, apiKey } = stage.site
   const { status } = await client.verifyToken(apiKey, { token: await client.token(siteKey) })
   assert.equal(status, 200, 'the same keys as before')
+
+  for (const [index, member] of members.entries()) {
+    await redis!.ask('set', recordOf(member), String(older[index]))
+    const revision = Number(await redis!.ask('incr', 'pg:{sites}:revision'))
+    await redis!.ask('zadd', 'pg:{sites}:changes', revision, member)
+  }
+  await untilLost(stage, 2)
+  const restored = await powgate.text('site export --from-service')
+  assert.match((await powgate.runWithInput(restored, 'apply -f -')).out, /^test \(site_\S+\): deleted$/m)
+  await untilLost(stage, 0)
 
   await redis!.kill()
   for (let count = 0; count < CONNECTIONS; count++) {

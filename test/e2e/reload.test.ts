@@ -85,9 +85,8 @@ test('a broken configuration is told problem by problem, and changes nothing', a
 })
 
 test('changed limits hold and the number of workers follows; what needs a restart stays, and is named', async () => {
-  const service = await start('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=3\nPOWGATE_WORKERS=1\n', {
-    POWGATE_WORKERS: '',
-  })
+  const lines = 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=3\nPOWGATE_WORKERS=1\n'
+  const service = await start(lines, { POWGATE_WORKERS: '' })
   const site = await service.createSite()
   const client = new Client(service.url)
   const admitted = async () => {
@@ -98,14 +97,12 @@ test('changed limits hold and the number of workers follows; what needs a restar
   assert.equal(await admitted(), 3)
 
   const more = 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=7\nPOWGATE_WORKERS=3\n'
-  writeFileSync(
-    configFile,
-    `${more}PORT=1\nPOWGATE_DATA_DIR=/nowhere\nPOWGATE_STATE_MAX_MB=16\nREDIS_URL=redis://a-host\n`,
-  )
+  const kept = 'PORT=1\nPOWGATE_DATA_DIR=/nowhere\nPOWGATE_STATE_MAX_MB=16\nREDIS_URL=redis://a-host\n'
+  writeFileSync(configFile, more + kept)
   const grown = await reload(service, 'all workers are new')
-  const kept = JSON.parse(grown.split('\n').find(line => line.includes('only with a restart'))!)
+  const told = JSON.parse(grown.split('\n').find(line => line.includes('only with a restart'))!)
   // PORT and POWGATE_DATA_DIR are set by the environment, which goes before the file.
-  assert.deepEqual(kept.settings, ['POWGATE_STATE_MAX_MB', 'REDIS_URL'])
+  assert.deepEqual(told.settings, ['POWGATE_STATE_MAX_MB', 'REDIS_URL'])
   assert.equal(listeningPids(service.port).length, 3)
   assert.equal(await admitted(), 7)
 
@@ -179,10 +176,7 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
 
   await service.redis!.kill()
   const output = await reload(service, 'the rolling restart ends here')
-  assert.match(
-    output,
-    /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+nothing listens there/,
-  )
+  assert.match(output, /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+nothing listens /)
   await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
@@ -201,13 +195,9 @@ test('a successor that its store refuses ends the roll at once, with what the st
     POWGATE_DRAIN_SECONDS: '60',
   })
   const pids = workerPids(service.pid)
-  password('a wrong one')
+  password('cannot use Redis') // a text of the line that says so
   const output = await reload(service, 'the rolling restart ends here')
-  assert.match(
-    output,
-    /"problem":"POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS [^"]+"/,
-  )
-  assert.doesNotMatch(output, /a wrong one/)
+  assert.match(output, /"problem":"POWGATE_REDIS_PASSWORD_FILE: \[withheld\] at [\d.:]+: WRONGPASS [^"]+"/)
   await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))

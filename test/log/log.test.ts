@@ -9,7 +9,7 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { EventLog } from '../../src/log/event-log.ts'
-import { createLogger } from '../../src/log/logger.ts'
+import { createLogger, scrubToo } from '../../src/log/logger.ts'
 import { scrubByForm } from '../../src/log/redaction.ts'
 import { RedisServer } from '../harness/redis.ts'
 
@@ -122,6 +122,15 @@ test('a secret in a text, in a URL, in an object, cut in the middle of a long on
   assertClean(lines)
   for (const line of lines) assert.ok(!line.includes(encodeURIComponent(TOKEN).slice(-40)), line)
   assert.match(lines.at(-1)!, /rediss:\/\/\[withheld\]@redis\.example:6380\/1/)
+})
+
+test('a secret that a reload brings is removed too', () => {
+  const lines = linesOf('info', log => {
+    scrubToo(['the next secret'])
+    log.info(`${PASSWORD} the next secret`)
+  })
+  assertClean(lines)
+  assert.doesNotMatch(lines[0]!, /next/)
 })
 
 test('a secret that was removed leaves the id of the API key, or the nonce of the token', () => {

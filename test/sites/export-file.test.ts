@@ -81,6 +81,7 @@ test('a file that is none of sites is refused in one line', () => {
 const NAME = 'expected 1 to 100 printable characters'
 const RANGE = 'expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24'
 const ORIGIN = 'expected an origin as browsers send it, such as https://example.com or https://*.example.com'
+const [PUZZLE, BITS] = ['expected sha256 or hashwx', 'expected min <= base <= max']
 const NO_FIELD = 'there is no such field; expected one of'
 
 /** What an entry has besides its name, or instead of an object; and what is said of it, after where it stands. */
@@ -100,18 +101,12 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
     `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
   ],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
-  [
-    { puzzle: { toString: 1 }, difficulty: { base: 20 } },
-    '.puzzle: expected sha256 or hashwx, got {"toString":1}',
-  ],
+  [{ puzzle: { toString: 1 }, difficulty: { base: 20 } }, `.puzzle: ${PUZZLE}, got {"toString":1}`],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
-  [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
+  [{ difficulty: { min: 19 } }, `.difficulty: ${BITS}, got 19, 18, 28`],
   [{ difficulty: { top: 20 } }, `.difficulty.top: ${NO_FIELD} base, min, max, solveMs`],
   [{ difficulty: { solveMs: 300, base: 18 } }, '.difficulty: expected base or solveMs, got both'],
-  [
-    { difficulty: { solveMs: 300, min: 20, max: 19 } },
-    '.difficulty: expected min <= base <= max, got 20, 20, 19',
-  ],
+  [{ difficulty: { solveMs: 300, min: 20, max: 19 } }, `.difficulty: ${BITS}, got 20, 20, 19`],
   [{ plan: 'pro', ipRules: { allow: ['1.2.3.4/33'] } }, `.ipRules.allow[0]: ${RANGE}, got "1.2.3.4/33"`],
   [{ limits: { verify: 0 } }, '.limits.verify: expected an integer from 1 to 1000000, got 0'],
 ]
@@ -173,11 +168,8 @@ test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(exportFile([first, second]))))
   assert.equal(diffWithFile(entries, [first, second], ...OPTIONS).unchanged, 2)
-  const [problem] = diffWithFile(
-    [{ ...entries[0]!, siteKey: undefined }],
-    [first, second],
-    ...OPTIONS,
-  ).problems
+  const keyless = [{ ...entries[0]!, siteKey: undefined }]
+  const [problem] = diffWithFile(keyless, [first, second], ...OPTIONS).problems
   assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
 })
 
@@ -192,9 +184,7 @@ test('an entry means the site with its key, else the one with its name, else a n
   const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], ...OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
-    changes.map(
-      ({ action, isNewSiteKey, after }) => `${action} ${after.name}${isNewSiteKey ? ', new key' : ''}`,
-    ),
+    changes.map(one => `${one.action} ${one.after.name}${one.isNewSiteKey ? ', new key' : ''}`),
     ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
   )
   assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: NOW })

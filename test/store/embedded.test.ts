@@ -466,7 +466,7 @@ test('embedded: without hard links, the secret that another process makes at the
     fs.writeFileSync(path, SECRET)
     throw Object.assign(new Error('link'), { code: 'EPERM' })
   })
-  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir })), [SECRET])
+  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir }), { makes: true }), [SECRET])
   assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 

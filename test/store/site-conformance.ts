@@ -284,6 +284,8 @@ export function siteConformance(under: () => TestStore): void {
       const since = all.filter(({ at }) => at >= sinceMs)
       assert.deepEqual(await store().readAudit({ limit: ALL, sinceMs }), since)
       assert.deepEqual(await store().readAudit({ limit: ALL, sinceMs: Date.now() + 60_000 }), [])
+      await store().dropAudit(-1)
+      assert.deepEqual(await store().readAudit({ limit: ALL, sinceMs: -1 }), all)
     })
 
     test('entries older than the retention are dropped, and none of later; records stay', async () => {

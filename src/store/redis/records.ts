@@ -69,7 +69,7 @@ export class RedisRecords extends Members implements SiteStore {
 
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
     const found: AuditEntry[] = []
-    const from = sinceMs === undefined ? '-' : String(sinceMs)
+    const from = sinceMs === undefined ? '-' : streamId(sinceMs)
     let to = '+'
     while (found.length < limit) {
       const range = [this.#key('audit'), to, from, 'COUNT', String(LIST_CHUNK)]
@@ -85,7 +85,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async dropAudit(beforeMs: number): Promise<void> {
-    await this.#connection.ask('xtrim', this.#key('audit'), 'MINID', String(beforeMs))
+    await this.#connection.ask('xtrim', this.#key('audit'), 'MINID', streamId(beforeMs))
   }
 
   async forget(addressKeys: readonly string[]): Promise<number> {
@@ -188,6 +188,9 @@ export class RedisRecords extends Members implements SiteStore {
     return this.#key(`record:${member}`)
   }
 }
+
+/** Redis refuses a negative id, which a time before 1970 would be. */
+const streamId = (unixMs: number) => String(Math.max(0, unixMs))
 
 function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
