@@ -96,17 +96,7 @@ export class SiteMemory {
   }
 }
 
-/** A deleted record that the store lacks altogether is answered from memory, and so is not lost: nothing of it needs restoring. */
 function directoryOf(store: SiteStore, records = NO_RECORDS): SiteDirectory {
-  const [readSite, readApiKey] = [store.readSite.bind(store), store.readApiKey.bind(store)]
-  const ifDeleted = <Stored extends { deletedAt?: number }>(record: Stored | undefined) =>
-    record?.deletedAt === undefined ? undefined : record
-  Object.assign(store, {
-    readSite: async (siteKey: string) =>
-      (await readSite(siteKey)) ?? ifDeleted(directory.sites.cached(siteKey)?.record),
-    readApiKey: async (id: string) =>
-      (await readApiKey(id)) ?? ifDeleted(directory.apiKeys.cached(id) ?? undefined),
-  })
   const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
   directory.remember(records)
   return directory

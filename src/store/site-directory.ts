@@ -61,15 +61,20 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    this.sites = new RecordCache(readSite, ({ record }) => updatedAtOf(record), now, new Map(testSites))
-    this.apiKeys = new RecordCache(id => store.readApiKey(id), updatedAtOf, now, new Map(testApiKeys))
+    this.sites = new RecordCache(readSite, ({ record }) => record, now, new Map(testSites))
+    this.apiKeys = new RecordCache(
+      id => store.readApiKey(id),
+      apiKey => apiKey,
+      now,
+      new Map(testApiKeys),
+    )
   }
 
   get all(): CachedRecords {
     return { sites: this.sites.all.map(({ record }) => record), apiKeys: this.apiKeys.all }
   }
 
-  /** Cached records that the store lacks, or has an older copy of. */
+  /** Cached records that the store lacks, unless they are deleted, or has an older copy of. */
   get lost(): CachedRecords {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
@@ -103,9 +108,11 @@ export class SiteDirectory {
   }
 }
 
+type StoredRecord = Parameters<typeof updatedAtOf>[0] & { readonly deletedAt?: number }
+
 export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
-  readonly #updatedAtOf: (thing: Thing) => number
+  readonly #recordOf: (thing: Thing) => StoredRecord
   readonly #now: () => number
   /** Those of the published test keys, which are in no store. */
   readonly #testThings: ReadonlyMap<string, Thing>
@@ -114,7 +121,7 @@ export class RecordCache<Thing> {
   readonly #unknown = new Map<string, number>()
   /** What `load` answers, by the key that is being read. */
   readonly #loads = new Map<string, Promise<Found<Thing>>>()
-  /** Keys of cached records that the store lacks, or has an older copy of. */
+  /** Keys of cached records that the store lacks, unless they are deleted, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
    * Keys of new records that were cached before any request asked for them. At the first request, `load` reads such a record once
@@ -128,12 +135,12 @@ export class RecordCache<Thing> {
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
-    updatedAtOf: (thing: Thing) => number,
+    recordOf: (thing: Thing) => StoredRecord,
     now: () => number,
     testThings: ReadonlyMap<string, Thing>,
   ) {
     this.#read = read
-    this.#updatedAtOf = updatedAtOf
+    this.#recordOf = recordOf
     this.#now = now
     this.#testThings = testThings
   }
@@ -219,11 +226,13 @@ export class RecordCache<Thing> {
 
   #keep(key: string, thing: Thing | undefined): void {
     const before = this.#cached.get(key)
-    const isOlder =
-      before !== undefined && thing !== undefined && this.#updatedAtOf(thing) < this.#updatedAtOf(before)
+    const recordBefore = before && this.#recordOf(before)
+    const isOlder = recordBefore && thing && updatedAtOf(this.#recordOf(thing)) < updatedAtOf(recordBefore)
     // The copy stays in use: a deleted record would have left one with `deletedAt`, and a revoked API key stays revoked.
-    if (isOlder || (before !== undefined && thing === undefined)) {
-      this.#lost.add(key)
+    if (isOlder || (recordBefore && thing === undefined)) {
+      // Nothing of a deleted record needs to be restored if the store lacks it altogether.
+      if (isOlder || recordBefore.deletedAt === undefined) this.#lost.add(key)
+      else this.#lost.delete(key)
       return
     }
     this.#lost.delete(key)
