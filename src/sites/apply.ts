@@ -109,9 +109,10 @@ async function keyProblems(
   if (stored?.siteKey === siteKey && stored.secretSha256 === secretSha256) {
     const fields = differing(key, stored)
     if (fields.length === 0) return []
-    const command = `${PROGRAM} key ${fields.includes('revokedAt') ? 'revoke' : 'update'} ${id}`
+    const isToRevoke = fields.includes('revokedAt') && stored.revokedAt === null
+    const command = `${PROGRAM} key ${isToRevoke ? 'revoke' : 'update'} ${id}`
     return [
-      `apiKeys: ${id} has another ${fields.join(', ')} in the store, and a file changes no key: ${command}`,
+      `apiKeys: ${id} has another ${fields.join(', ')} in the store, and a file changes no key: ${command}, or change the file`,
     ]
   }
   return [

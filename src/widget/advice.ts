@@ -16,7 +16,7 @@ function warnOnce(code: string, message: string, element: Element): void {
 const ADVICE = {
   'two-in-form': 'the form sends two tokens: remove one of its elements',
   'outside-form':
-    'this element is outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
+    'outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
   // HTML has no `<pow-gate />`: what follows such a tag becomes a child of the element.
   'end-tag-missing': 'the end tag is missing. Write <pow-gate ...></pow-gate>',
   // Browsers do not validate a form before these two, so the widget cannot hold it back.

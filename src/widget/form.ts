@@ -30,6 +30,16 @@ interface FormHooks {
   readonly onSpent: () => void
 }
 
+/** The visitor's last click or key, on a button or another element. */
+let press: { readonly on?: EventTarget | null } = {}
+/** The one before the last submission. */
+let pressSent = press
+function notePress({ isTrusted, target }: Event): void {
+  if (isTrusted) press = { on: unclobbered(target as Element).closest('button') ?? target }
+}
+listen(document, 'click', notePress)
+listen(document, 'keydown', notePress)
+
 const FIELD = 'powgate-token'
 /** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
@@ -192,9 +202,12 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      // A script that prevented the submission, for a check of its own, may go on with it: nobody presses then.
-      if (this.#sent && (isPressing || !this.#sent.defaultPrevented)) suppress(event)
-      else void this.#noteSent(event, this.#token)
+      // A script that prevented the submission, for a check of its own, goes on with it without a press, or after one of another
+      // button, as of a box that asks "Really?".
+      const isRepeated = press !== pressSent && press.on === pressSent.on
+      pressSent = press
+      if (this.#sent && (isRepeated || !this.#sent.defaultPrevented)) suppress(event)
+      else void this.#noteSent(event)
       return
     }
     // Without a token the browser comes here only if it validated nothing (`novalidate`), or lacks ElementInternals to validate by.
@@ -203,13 +216,14 @@ export class FormLink {
   }
 
   /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
-  async #noteSent(event: Event, token: string): Promise<void> {
+  async #noteSent(event: Event): Promise<void> {
     this.#sent = event
     await sleep(0) // The page's handlers run first, and those of another element of the form, which may suppress the event.
     const isByBrowser = !event.defaultPrevented
     await sleep(isByBrowser ? RESENT_MS : HANDLED_MS)
-    if (this.#sent === event) this.#sent = undefined
-    if (isByBrowser && this.#token === token) this.#hooks.onSpent()
+    if (this.#sent !== event) return // there is another token meanwhile, or the page's script has sent this one again
+    this.#sent = undefined
+    if (isByBrowser) this.#hooks.onSpent()
   }
 
   /** A button that only closes a dialog needs no token, so the element is valid while the browser handles the press. */
@@ -297,15 +311,6 @@ export class FormLink {
     this.#hooks.onLate(isRepeated)
   }
 }
-
-/** True while the page handles what the visitor clicked or typed. */
-let isPressing = false
-for (const type of ['click', 'keydown'])
-  listen(document, type, async ({ isTrusted }) => {
-    isPressing ||= isTrusted
-    await sleep(0)
-    isPressing = false
-  })
 
 function suppress(event: Event): void {
   event.preventDefault()

@@ -212,7 +212,7 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   assert.equal(third.server.state.meters.size, 0)
 })
 
-test('embedded: a state that a start ended over, for want of time or memory, is read by no later start, which says so', async t => {
+test('embedded: a state that a start ended over, for want of time, memory or power, is read by no later start, which says so', async t => {
   const { dataDir, server, stop } = await start(t)
   await stop({ saves: true })
   await (await start(t, dataDir)).stop() // before it serves

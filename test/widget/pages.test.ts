@@ -263,6 +263,7 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
 
 const PRESSES = {
   'a button outside of the form': ['#outside'],
+  'a button outside of the form that waits a moment': ['#late'],
   'Ctrl+Enter': ['textarea', 'Control+Enter'],
   'Enter in a form without a button': ['[name=name]', 'Enter'],
 }
@@ -272,7 +273,7 @@ for (const [what, [selector, keys]] of Object.entries(PRESSES))
     await page.evaluate(`window.calls = 0
 const [form] = document.forms
 form.querySelector(':scope > button').remove()
-form.insertAdjacentHTML('afterend', '<button id="outside" onclick="document.forms[0].requestSubmit()">Send</button>')
+form.insertAdjacentHTML('afterend', '<button id="outside" onclick="document.forms[0].requestSubmit()">Send</button><button id="late" onclick="setTimeout(() => outside.onclick())">Send</button>')
 form.querySelector('textarea').addEventListener('keydown', event => event.ctrlKey && event.key === 'Enter' && form.requestSubmit())
 form.addEventListener('submit', event => { event.preventDefault(); calls++ })`)
     if (keys === undefined) await page.dblclick(selector!)
@@ -302,6 +303,19 @@ for (const [again, fields = ''] of [
     await page.evaluate('new Promise(resolve => setTimeout(resolve, 1000))')
     assert.equal(pages.forms.length, 1)
   })
+
+test('a page prevents Send and asks outside of the form: Yes, pressed at once, sends it', async () => {
+  const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
+  await page.evaluate(`document.forms[0].addEventListener('submit', event => {
+  event.preventDefault()
+  document.body.insertAdjacentHTML('beforeend', '<button id="yes">Yes</button>')
+  yes.onclick = () => event.target.requestSubmit()
+  yes.focus()
+}, { once: true })`)
+  await page.focus('text=Send')
+  await Promise.all(['Enter', 'Enter'].map(key => page.keyboard.press(key)))
+  await received()
+})
 
 const CHANGES = {
   'the element': `document.forms[0].prepend(${GATE})`,

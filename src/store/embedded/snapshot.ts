@@ -64,7 +64,7 @@ export function loadState(
 ): string | undefined {
   const [path, reading] = [NAME, READING].map(name => join(dataDir, name)) as [string, string]
   if (isService && existsSync(reading) && !existsSync(path))
-    return 'the state is not read: the last start ended while it read it, for want of time or memory'
+    return 'the state is not read: the last start ended while it read it, for want of time, memory or power'
   if (!existsSync(path)) return undefined
   let snapshot: Snapshot
   try {

@@ -80,8 +80,9 @@ function assetLiterals(files: readonly BuiltFile[]): Record<string, string> {
   return Object.fromEntries(entries)
 }
 
+/** The frame is never shown, and has no text. */
 function frameHtml(script: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>powgate solver</title><script src="${script}"></script>\n`
+  return `<!doctype html><meta charset="utf-8"><title>powgate</title><script src="${script}"></script>\n`
 }
 
 async function bundle(
