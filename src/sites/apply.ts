@@ -70,7 +70,10 @@ const timeOf = (key: KeyEntry) => updatedAtOf({ createdAt: 0, ...key })
 /** Names the fields that the file gives otherwise. Those of an older copy are outdated, except a revocation that the store lacks. */
 function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
   const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
-  return (['name', 'expiresAt', 'revokedAt'] as const).filter(field => {
+  // Nothing else matters of a key that is revoked.
+  const fields =
+    stored.revokedAt === null ? (['name', 'expiresAt', 'revokedAt'] as const) : (['revokedAt'] as const)
+  return fields.filter(field => {
     const [given, present] = [key[field], stored[field] ?? null]
     if (given === undefined || given === present) return false
     return !isOlderCopy || (field === 'revokedAt' && present === null)

@@ -67,7 +67,11 @@ const API_KEY = objectSchema(
     id: { type: 'string', pattern: `^${API_KEY_ID_PATTERN}$`, description: '8 letters or digits' },
     siteKey: SITE_KEY,
     name: { type: 'string', description: 'a name' },
-    secretSha256: { type: 'string', pattern: '^[0-9a-f]{64}$', description: '64 hexadecimal digits' },
+    secretSha256: {
+      type: 'string',
+      pattern: '^[0-9a-f]{64}$',
+      description: 'SHA-256 of the whole API key, in 64 hexadecimal digits',
+    },
     createdAt: TIME,
     expiresAt: TIME_OR_NEVER,
     revokedAt: TIME_OR_NEVER,

@@ -1,7 +1,8 @@
 /** How the primary process supervises the store process: forks that fail, and a process that hangs. */
 
 import assert from 'node:assert/strict'
-import { ChildProcess } from 'node:child_process'
+import { ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
@@ -32,6 +33,13 @@ test('a store process for which there is no memory, so that fork throws, is star
   spawn.mock.restore()
   await eventually(60_000, 'it runs again', () => storePid(process.pid) !== undefined)
   await store.end()
+})
+
+test('a store process whose primary ended before it was loaded ends', async () => {
+  const dataDir = temporaryDir('store')
+  const child = fork('dist/store/embedded/process.js', [dataDir, '1000000'])
+  child.disconnect()
+  assert.deepEqual(await once(child, 'exit'), [0, null])
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {

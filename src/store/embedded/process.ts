@@ -49,10 +49,12 @@ setInterval(sendUsage, 1000).unref()
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
 process.on('message', () => void end()) // the primary sends only the order to end
-process.on('disconnect', () => {
+function becomeOrphan(): void {
   isOrphan = true
   if (server === undefined || server.isIdle) void end()
-})
+}
+process.on('disconnect', becomeOrphan)
+if (!process.connected) becomeOrphan() // the primary ended while this process loaded its modules
 
 try {
   server = await StoreServer.open({
