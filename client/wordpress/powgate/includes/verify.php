@@ -59,7 +59,11 @@ function powgate_verify_early( string $form ) {
 function powgate_verify_noted( string $form ) {
 	$note = powgate_note( $form );
 	// Of two requests at once, one deletes the note.
-	return get_transient( $note ) && delete_transient( $note ) ? true : powgate_verify();
+	if ( get_transient( $note ) && delete_transient( $note ) ) {
+		delete_transient( "{$note}_again" );
+		return true;
+	}
+	return powgate_verify();
 }
 
 /**
