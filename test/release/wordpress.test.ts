@@ -1,7 +1,9 @@
 /** The plugin of client/wordpress in a real WordPress: forms in Chromium, passed and refused, and what owners get wrong. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { runInNewContext } from 'node:vm'
 import type { Page } from 'playwright-core'
 import { openBrowser, openPage, type Visit, type VisitOptions } from '../harness/browser.ts'
 import { Client } from '../harness/client.ts'
@@ -39,9 +41,8 @@ const CONTENT =
   '<form method="post"><textarea name="contact_message"></textarea>[powgate]<button>Send</button></form>'
 const contactPage: string = wordpress.php(`
   kses_remove_filters();
-  foreach (array('users_can_register' => 1, 'comment_previously_approved' => 0, 'require_name_email' => 0) as $name => $value) {
+  foreach (array('users_can_register' => 1, 'comment_previously_approved' => 0, 'require_name_email' => 0) as $name => $value)
     update_option($name, $value);
-  }
   $page = array('post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'Contact');
   return '/?page_id=' . wp_insert_post($page + array('post_content' => '<!-- wp:html -->${CONTENT}<!-- /wp:html -->'));`)
 
@@ -229,48 +230,70 @@ test('Contact Form 7: the element stands before the last paragraph above the but
   assert.equal(wordpress.php(`return strpos(powgate_cf7_field('${form}'), '<div');`), 0)
 })
 
-/** PHP that calls a form's check: `$first` says whether the call only validates, and the send that counts follows. */
-const TWICE = {
-  "WooCommerce, PayPal's button": `
-    if (!$first) do_action('woocommerce_checkout_process');
-    powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
-  'WPForms, 3-D Secure': `
+/** WPForms goes on after its hook, or Stripe ends the request within it. */
+const checkWpforms = (pays: 0 | 1, goesOn: 0 | 1) => `
     function wpforms() { static $all; return $all = $all ?? (object) array('process' => (object) array('errors' => array())); }
-    powgate_wpforms_check(array(), array($first ? 'payment_method_id' : 'payment_intent_id' => 'x'), array('id' => 7));
-    return !wpforms()->process->errors;`,
-  'Gravity Forms, Stripe, "Next" to a page that is not there': `
-    class GFFormDisplay { static function is_last_page($form) { return true; } }
-    $_POST['gform_target_page_number_5'] = 99;
-    return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $first ? 'api-validate' : 'form-submit')['is_valid'];`,
+    if (${goesOn}) add_action('wpforms_process', 'powgate_wpforms_check', 5, 3);
+    $form = array('id' => 7, 'payments' => array('stripe' => array('enable_one_time' => ${pays})));
+    $args = array(array(), array($call === 'early' ? 'payment_method_id' : 'payment_intent_id' => 'x'), $form);
+    ${goesOn} ? do_action('wpforms_process', ...$args) : powgate_wpforms_check(...$args);
+    return !wpforms()->process->errors;`
+
+/** Calls with one token, of which those with a + pass, and PHP that makes one. After an early one another is to follow. */
+const TWICE = {
+  "WooCommerce, PayPal's button": `early+ early+ early+ early+ early- send+ send-
+    if ($call === 'send') do_action('woocommerce_checkout_process');
+    powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
+  'WPForms, a bank asks': `early+ early- send+ send-${checkWpforms(1, 0)}`,
+  'WPForms, no bank asks': `early+ send-${checkWpforms(1, 1)}`,
+  'WPForms without a payment': `early+ send-${checkWpforms(0, 0)}`,
+  'Gravity Forms, Stripe, "Next" to a page': `page+ early+ early+ early+ early+ early- page+ send+ send-
+    class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
+    GFFormDisplay::$target = $call === 'page' ? 2 : 0;
+    return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $call === 'early' ? 'api-validate' : 'form-submit')['is_valid'];`,
 }
 
-for (const [name, check] of Object.entries(TWICE))
-  test(`${name}: a token passes once, and once more if the first call only validated the form`, async () => {
+for (const [name, calls] of Object.entries(TWICE))
+  test(`${name}: a token passes once, and once more only if the first call took nothing`, async () => {
     const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
-    const calls = [true, true, false, false].map(first => `${visitor} $first = ${first ? 1 : 0}; ${check}`)
-    assert.deepEqual(
-      calls.map(call => wordpress.php(call)),
-      [true, false, true, false],
-    )
+    const [line = '', ...check] = calls.split('\n')
+    for (const [at, call] of words(line).entries()) {
+      const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${check.join('\n')}`)
+      assert.equal(passed, call.endsWith('+'), `${at} ${call}`)
+    }
   })
 
+test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" until it is there', () => {
+  const waits = runInNewContext(`
+    const form = { querySelector: () => ({ execute: () => new Promise(() => {}) }) }
+    let filter, waits = [], setTimeout = (_, ms) => waits.push(ms), document = { addEventListener() {} }
+    const window = { addEventListener: (_, run) => run(), gform: { utils: { addAsyncFilter: (_, made) => (filter = made) } } }
+    ${readFileSync('client/wordpress/powgate/assets/page.js', 'utf8')}
+    for (const submissionType of ['submit', 'next']) waits.push(submissionType) && filter({ submissionType, form })
+    waits`)
+  assert.deepEqual([...waits], ['submit', 'next', 3000])
+})
+
 test('a rule finds its field where PHP puts it, and a value as its handler may take it', async () => {
-  configure({ fields: 'form_fields[name] my.field items[] id=5 form=contact' })
+  configure({ fields: 'form_fields[name] my.field items[] id=5 form=contact type=0' })
   const isAsked = async (path: string, fields: string) => (await post(path, fields)).text.includes(MISSING)
-  for (const fields of words('form_fields[name]=Ada my.field=1 items[7]=1 id=05 id[]=5 form=Contact+'))
+  const asked = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
+  for (const fields of words(asked))
     assert.deepEqual([await isAsked('/', fields), await isAsked(`/?${fields}`, 'id=9')], [true, true], fields)
-  for (const fields of words('form_fields[mail]=a my=1 item=1 id=6 form=contacts'))
+  for (const fields of words('form_fields[mail]=a my=1 item=1 id=6 id=1e1000 form=contacts type=a'))
     assert.equal(await isAsked('/', fields), false, fields)
   configure()
 })
 
-test('a form with files that is sent again asks for them, by their names', async () => {
+test('a rule may name a field of files, and a form that is sent again asks for them, by their names', async () => {
+  configure({ fields: 'cv[]' })
   const body = new FormData()
   body.set('contact_message', 'Hello')
   body.append('cv[]', new Blob(['x']), 'ada.pdf')
   const text = await (await fetch(wordpress.url + contactPage, { method: 'POST', body })).text()
   assert.match(text, /<form method="post" enctype="multipart\/form-data">/)
   assert.match(text, /choose your files again:.*ada\.pdf <input type="file" name="cv\[0\]">/)
+  configure()
 })
 
 test('only pages with a form load scripts, from the service', async () => {
@@ -289,12 +312,7 @@ test("the block gives the element, in the editor's newest form, and for a form e
 })
 
 test('a refused visitor reads it in the language of the site', async () => {
-  const texts = {
-    de_DE: 'Bitte erlauben Sie JavaScript',
-    fr_FR: 'autoriser JavaScript',
-    es_ES: 'Permita JavaScript',
-    ja: 'JavaScript を許可し',
-  }
+  const texts = { de_DE: 'Bitte erlauben Sie', fr_FR: 'autoriser', es_ES: 'Permita', ja: 'を許可し' }
   for (const [language, text] of Object.entries(texts)) {
     wordpress.php(`update_option('test_locale', '${language}');`)
     assert.match((await spam(COMMENT)).text, new RegExp(text))
@@ -356,10 +374,7 @@ test('a wrong key and a full rate limit refuse everybody, also where outages let
 
 describe('while the service is away', () => {
   before(() => service.end())
-  after(async () => {
-    await service.boot()
-    configure()
-  })
+  after(() => service.boot().then(() => configure()))
 
   test('forms are refused with words that say when to try again, and keep what was typed', async () => {
     const { page } = await visit('/?p=1')

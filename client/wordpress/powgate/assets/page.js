@@ -25,12 +25,19 @@
         reset(document)
       })
     }
-    // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token. "Next" submits if all later pages are hidden.
+    // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token. "Next" submits if all later pages are hidden;
+    // it waits for 3 s at most, because most pages need no token, and an outage would hold each for 20 s.
     if (window.gform?.utils?.addAsyncFilter) {
       window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
         var gate = /^(submit|next)$/.test(data.submissionType) && data.form.querySelector('pow-gate')
         var goOn = () => data
-        return gate?.execute ? gate.execute().then(goOn, goOn) : data
+        if (!gate?.execute) {
+          return data
+        }
+        var verified = gate.execute().then(goOn, goOn)
+        return data.submissionType === 'next'
+          ? Promise.race([verified, new Promise(resolve => setTimeout(resolve, 3000, data))])
+          : verified
       })
     }
   })

@@ -169,7 +169,7 @@ function powgate_guard_fields() {
 	$rules = preg_split( '/\s+/', powgate_setting( 'fields' ), -1, PREG_SPLIT_NO_EMPTY );
 	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
 		list( $name, $value ) = explode( '=', $rule, 2 ) + array( '', null );
-		foreach ( array( $_GET, $_POST ) as $fields ) { // A handler may read either.
+		foreach ( array( $_GET, $_POST, wp_list_pluck( $_FILES, 'name' ) ) as $fields ) { // A handler may read any.
 			$sent = powgate_sent( wp_unslash( $fields ), $name );
 			if ( null !== $sent && ( null === $value || powgate_is_like( $sent, $value ) ) ) {
 				powgate_require();
@@ -196,16 +196,30 @@ function powgate_sent( array $fields, string $name ) {
 }
 
 /**
- * Whether a form's handler may take what was sent for a value. It may make a number of it (of a list too), trim it or ignore case.
+ * Whether a form's handler may take what was sent for a value. It may make a number of it (of a list too), clean it by a function
+ * of WordPress, or ignore case.
  *
  * @param mixed  $sent  Without slashes.
  * @param string $value Of the setting.
  */
 function powgate_is_like( $sent, string $value ): bool {
-	if ( is_array( $sent ) || ( is_numeric( $value ) && (int) $sent === (int) $value ) ) {
+	if ( is_array( $sent ) ) {
 		return true;
 	}
-	return 0 === strcasecmp( sanitize_text_field( $sent ), sanitize_text_field( $value ) );
+	// As absint() compares them, without its (int), since PHP 8.5 warns of that of `1e1000`.
+	$number = floor( abs( (float) $value ) );
+	$equal  = is_numeric( $value ) && floor( abs( (float) $sent ) ) === $number;
+	// Any word is 0 as a number; a handler that takes it for 0 takes a form without the field, too, which no rule can find.
+	if ( $equal && ( $number > 0 || '' === $sent || is_numeric( $sent ) ) ) {
+		return true;
+	}
+	foreach ( '' === $value ? array( 'trim' ) : array( 'trim', 'sanitize_text_field', 'sanitize_key', 'sanitize_title' ) as $clean ) {
+		// A handler that cleans what was sent knows its form by a value that cleaning does not change.
+		if ( 0 === strcasecmp( $clean( $value ), $value ) && 0 === strcasecmp( $clean( $sent ), $value ) ) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /**

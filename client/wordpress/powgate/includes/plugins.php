@@ -31,7 +31,6 @@ function powgate_add_plugin_forms() {
 	if ( $asks && powgate_is_on( 'wpforms' ) ) {
 		add_action( 'wpforms_display_submit_before', 'powgate_print_field' );
 		add_action( 'wpforms_process', 'powgate_wpforms_check', 5, 3 ); // Stripe takes the payment at 10.
-		add_action( 'wpforms_process_complete', 'powgate_wpforms_done', 10, 3 );
 	}
 	if ( $asks && powgate_is_on( 'gravityforms' ) ) {
 		add_filter( 'gform_submit_button', 'powgate_before_button' );
@@ -83,7 +82,8 @@ function powgate_cf7_check( $is_spam, $submission ): bool {
  * @param WP_Error $errors So far.
  */
 function powgate_check_checkout( $data, $errors ) {
-	$verdict = $errors->has_errors() ? true : powgate_verify_twice( 'checkout', ! did_action( 'woocommerce_checkout_process' ) );
+	$verify  = did_action( 'woocommerce_checkout_process' ) ? 'powgate_verify_noted' : 'powgate_verify_early';
+	$verdict = $errors->has_errors() ? true : $verify( 'checkout' );
 	if ( true !== $verdict ) {
 		$errors->add( 'powgate', $verdict->get_error_message() );
 	}
@@ -101,7 +101,8 @@ function powgate_check_woocommerce_password( $errors ) {
 }
 
 /**
- * WPForms shows errors of the form above it. With Stripe it sends a form again when the payer's bank has asked (3-D Secure).
+ * WPForms shows errors of the form above it. If the payer's bank wants to ask (3-D Secure), Stripe ends the request before the entry
+ * is saved, and the form is sent again. Only such an end notes the token, because the sender alone says which send is the first.
  *
  * @param array $fields    As sent.
  * @param array $entry     As sent.
@@ -110,22 +111,26 @@ function powgate_check_woocommerce_password( $errors ) {
 function powgate_wpforms_check( $fields, $entry, $form_data ) {
 	$id       = $form_data['id'];
 	$errors   = &wpforms()->process->errors;
-	$is_first = ! empty( $entry['payment_method_id'] ) && empty( $entry['payment_intent_id'] );
-	$verdict  = empty( $errors[ $id ] ) ? powgate_verify_twice( "wpforms $id", $is_first ) : true;
+	$stripe   = $form_data['payments']['stripe'] ?? array();
+	$pays     = ! empty( $stripe['enable'] ) || ! empty( $stripe['enable_one_time'] ) || ! empty( $stripe['enable_recurring'] );
+	$is_first = $pays && ! empty( $entry['payment_method_id'] ) && empty( $entry['payment_intent_id'] );
+	if ( ! empty( $errors[ $id ] ) ) {
+		return;
+	}
+	$verdict = $is_first ? powgate_verify() : powgate_verify_noted( "wpforms $id" );
 	if ( true !== $verdict ) {
 		$errors[ $id ]['header'] = $verdict->get_error_message();
+	} elseif ( $is_first ) {
+		$name  = powgate_note( "wpforms $id" );
+		$note  = static function () use ( $name ) {
+			set_transient( $name, 1, POWGATE_NOTED_SECONDS );
+		};
+		$go_on = static function () use ( $note ) {
+			remove_action( 'shutdown', $note );
+		};
+		add_action( 'shutdown', $note );
+		add_action( 'wpforms_process', $go_on, PHP_INT_MAX );
 	}
-}
-
-/**
- * Forgets the token of a form that WPForms has taken, since nothing follows.
- *
- * @param array $fields    As sent.
- * @param array $entry     As sent.
- * @param array $form_data Of the form.
- */
-function powgate_wpforms_done( $fields, $entry, $form_data ) {
-	delete_transient( powgate_note( "wpforms {$form_data['id']}" ) );
 }
 
 /**
@@ -137,7 +142,8 @@ function powgate_wpforms_done( $fields, $entry, $form_data ) {
 function powgate_gravity_check( $result, $context = '' ) {
 	$form    = $result['form'];
 	$asks    = $result['is_valid'] && GFFormDisplay::is_last_page( $form );
-	$verdict = $asks ? powgate_verify_twice( "gravity {$form['id']}", 'api-validate' === $context ) : true;
+	$verify  = 'api-validate' === $context ? 'powgate_verify_early' : 'powgate_verify_noted';
+	$verdict = $asks ? $verify( "gravity {$form['id']}" ) : true;
 	if ( true !== $verdict ) {
 		$result['is_valid'] = false;
 		$words              = static function () use ( $verdict ) {

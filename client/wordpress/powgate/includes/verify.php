@@ -9,6 +9,9 @@
 
 defined( 'ABSPATH' ) || exit;
 
+/** A payer may take so long from the first call to the send that counts. */
+const POWGATE_NOTED_SECONDS = 900;
+
 /**
  * Whether this request comes with a good token. For your own form, put the shortcode [powgate] into it and ask this
  * where you handle it; asking again in one request gives the same answer.
@@ -26,24 +29,41 @@ function powgate_verify() {
 }
 
 /**
- * The same for a form that comes twice with one token: a call that only validates it, or a bank that asks the payer, comes
- * before the send that counts. The first call notes the token, which lets the second pass, once, from the same address.
+ * The same for a call that only validates a form before the send that counts. It notes the token for that send, and passes three
+ * times more, because a buyer may close the window of the payment and press its button again.
  *
- * @param string $form     A name of the form.
- * @param bool   $is_first Whether another send of the form may follow.
+ * @param string $form A name of the form.
  * @return true|WP_Error As of powgate_verify().
  */
-function powgate_verify_twice( string $form, bool $is_first ) {
-	$note = powgate_note( $form );
-	// Of two requests at once, one deletes the note.
-	if ( ! $is_first && get_transient( $note ) && delete_transient( $note ) ) {
+function powgate_verify_early( string $form ) {
+	$note  = powgate_note( $form );
+	$again = "{$note}_again"; // A count in the note itself could be written back after the send has deleted the note.
+	$count = (int) get_transient( $again );
+	if ( $count < 3 && get_transient( $note ) ) {
+		set_transient( $again, $count + 1, POWGATE_NOTED_SECONDS );
 		return true;
 	}
 	$verdict = powgate_verify();
-	if ( true === $verdict && $is_first ) {
-		set_transient( $note, 1, 15 * MINUTE_IN_SECONDS );
+	if ( true === $verdict ) {
+		set_transient( $note, 1, POWGATE_NOTED_SECONDS );
 	}
 	return $verdict;
+}
+
+/**
+ * The same for the send that counts: a noted token passes, once, from the same address.
+ *
+ * @param string $form A name of the form.
+ * @return true|WP_Error As of powgate_verify().
+ */
+function powgate_verify_noted( string $form ) {
+	$note = powgate_note( $form );
+	// Of two requests at once, one deletes the note.
+	if ( get_transient( $note ) && delete_transient( $note ) ) {
+		delete_transient( "{$note}_again" );
+		return true;
+	}
+	return powgate_verify();
 }
 
 /**
