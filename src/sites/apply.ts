@@ -112,10 +112,10 @@ async function keyProblems(
   if (stored?.siteKey === siteKey && stored.secretSha256 === secretSha256) {
     const fields = differing(key, stored)
     if (fields.length === 0) return []
-    const isToRevoke = fields.includes('revokedAt') && stored.revokedAt === null
-    const command = `${PROGRAM} key ${isToRevoke ? 'revoke' : 'update'} ${id}`
+    const command = `${PROGRAM} key ${fields.includes('revokedAt') ? 'revoke' : 'update'} ${id}`
+    const orCommand = stored.revokedAt === null ? ` or ${command}` : '' // a revoked key stays as it is
     return [
-      `apiKeys: ${id} has another ${fields.join(', ')} in the store, and a file changes no key: ${command}, or change the file`,
+      `apiKeys: ${id} has another ${fields.join(', ')} in the store, and a file changes no key: change the file${orCommand}`,
     ]
   }
   return [

@@ -300,12 +300,14 @@ describe('apply', { concurrency: true }, () => {
         ] as const)
           assert.match(
             (await powgate.run('apply -f', edited(more))).err,
-            new RegExp(`^apiKeys: handmade has another ${field} in the store, .*: powgate key `),
+            new RegExp(`^apiKeys: handmade has another ${field} in the store, .* or powgate key `),
           )
         await powgate.text('apply --dry-run -f', edited({ createdAt: 1, name: 'outdated' })) // an older copy
         const made = (await powgate.json('key list')).filter(isOf(siteKey))
         assert.deepEqual(made.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
+        const revived = (await powgate.run('apply -f', edited({ name: 'other', revokedAt: null }))).err
+        assert.match(revived, /^apiKeys: handmade has another revokedAt in the store, .*: change the file\n/)
         const again = await powgate.json('apply -f', file)
         assert.equal(again.apiKeysAdded, undefined)
         const found = again.apiKeysMade.map(({ name }: Made) => name)
