@@ -1,11 +1,13 @@
 /** Makes a service's store two hours old: in its first hour all proofs count as usual (domain/meters.ts), and nobody pays more. */
 
+import assert from 'node:assert/strict'
 import { loadConfig } from '../../src/config/config.ts'
 import { socketTarget } from '../../src/config/redis.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { StoreClient } from '../../src/store/client/store-client.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
+import type { SolutionAdmission } from '../../src/store/store.ts'
 import type { TestService } from './service.ts'
 
 const QUIET_MS = 7_200_000
@@ -22,7 +24,9 @@ export async function seedQuietHours({ env }: TestService): Promise<void> {
   const storeEpoch = store.requests.epochOf('')!
   const spend = { nonce: '0'.repeat(32), storeEpoch, expiresAtMs: nowMs }
   const metering = { firstProofs, meters: ['e:nobody'], free: [1], counts: true }
-  const limits = { addressKey: 'seed', siteTag: 1, addressLimit: 1, siteLimit: 1 }
-  await new Promise(done => store.requests.admitSolution({ ...limits, metering, failed: false, spend }, done))
+  const limits = { addressKey: 'seed', siteTag: 1, addressLimit: 100, siteLimit: 100 }
+  const seed = { ...limits, metering, failed: false, spend }
+  const answer = await new Promise<SolutionAdmission>(done => store.requests.admitSolution(seed, done))
   await store.close()
+  assert.ok('nonce' in answer, 'the store counts the seed')
 }
