@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.ts'
 import { type Config, configFlag, loadConfig, type ProcessEnvironment } from '../config/config.ts'
 import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
-import { isSecretToBeMade } from '../config/secrets.ts'
+import { IF_GONE, isSecretToBeMade, secretPath } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -15,6 +15,7 @@ import type { SiteRecord } from '../domain/site.ts'
 import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { ifLost, restoreSteps } from '../sites/export-file.ts'
+import { hasServed } from '../sites/service-files.ts'
 import { OperatorError } from '../words/errors.ts'
 import { checkStore, type Findings, NONE_YET } from './check-store.ts'
 
@@ -82,8 +83,10 @@ function describeAddresses(config: Config, { facts, notes }: Findings): void {
 function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warnings }: Findings): void {
   const { secrets } = config
   if (secrets.length === 0) {
-    const state = isSecretToBeMade(config) ? 'generated at the start' : 'generated, in the data directory'
-    facts.push(['secrets', state])
+    const isMissing = isSecretToBeMade(config)
+    facts.push(['secrets', isMissing ? 'generated at the start' : 'generated, in the data directory'])
+    if (isMissing && hasServed(config))
+      warnings.push(`POWGATE_DATA_DIR: the secret ${secretPath(config)}: ${IF_GONE}`)
     return
   }
   const from = env.POWGATE_SECRETS ? 'the environment' : 'a file'

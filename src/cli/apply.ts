@@ -15,7 +15,7 @@ import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { type CommandEntry, fileValue, type Input } from './command.ts'
 import { printChanges, printJson, printLine, requireOutput, sayIfOutputIsLost } from './output.ts'
-import { nameOfStore, withStore } from './site-store.ts'
+import { nameOfStore, refuseLostNames, withStore } from './site-store.ts'
 
 export const APPLY_COMMAND: CommandEntry = {
   name: 'apply',
@@ -51,6 +51,11 @@ async function runApply(input: Input): Promise<void> {
   const { plan, hosts } = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new OperatorError(problemText(plan.problems))
+    const drawn = plan.changes.filter(({ isNewSiteKey }) => isNewSiteKey)
+    await refuseLostNames(
+      store,
+      drawn.map(({ after }) => after.name),
+    )
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
     const { living: hosts } = await store.livingHosts() // read first: failing after the change, the command would seem to have changed nothing
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)

@@ -31,7 +31,7 @@ async function runForget(input: Input): Promise<void> {
   const config = commandSettings()
   if (!hasSecret(config))
     throw new OperatorError(
-      'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
+      'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does, or put back its file `secret` in the data directory',
     )
   const { signing, others } = new Keyring(resolveSecrets(config))
   // A record's key was made with the secret that signed at that time, which may be any of them.

@@ -20,7 +20,10 @@ async function run(input: Input): Promise<number> {
   const isFine = found.length === 0
   if (input.has('json')) printJson({ hosts: hosts.map(viewOf), differences: found })
   else if (commandSettings().redis === undefined) printLine('The embedded store has one host: this machine.')
-  else if (hosts.length === 0) printLine('No host runs.')
+  else if (hosts.length === 0)
+    printLine(
+      'No host has said within the last seconds that it runs. None can while Redis is away or full: powgate check',
+    )
   else {
     const rows = hosts.map(({ name, version, startedAt, workers }) => {
       return [name, version, dateText(startedAt), String(workers)]

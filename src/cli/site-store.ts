@@ -6,6 +6,7 @@ import { describeTarget } from '../config/redis.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords, SiteRecord } from '../domain/site.ts'
+import { restoreSteps } from '../sites/export-file.ts'
 import type { SiteStore } from '../store/store.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -19,10 +20,12 @@ const UNUSED_SECRET = 'no command ever signs with this placeholder'
  */
 export async function withStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
   const config = commandSettings()
+  const { isFirstStart, refuseLostSites } = await import('../sites/prepare-start.ts')
   const { openSiteStore } = await import('../store/open.ts')
   let store: Awaited<ReturnType<typeof openSiteStore>> | undefined
   try {
     store = await openSiteStore(config)
+    if (await isFirstStart(config, store)) refuseLostSites(config) // or a site made now would hide the loss from the next start
     return await action(store)
   } catch (error) {
     if (error instanceof OperatorError) throw error
@@ -50,6 +53,20 @@ export function nameOfStore(): string {
 }
 
 export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
+
+/**
+ * Refuses names of sites that the store has lost and the running service remembers. Made anew they would get other keys, which no
+ * page has, and would stand beside the old ones once those are restored. @throws OperatorError
+ */
+export async function refuseLostNames(store: SiteStore, names: readonly string[]): Promise<void> {
+  if (names.length === 0 || commandSettings().adminPort === undefined) return
+  const { sites } = await recordsOfService().catch(() => ({ sites: [] }))
+  for (const { name, siteKey } of sites)
+    if (names.includes(name) && (await store.readSite(siteKey)) === undefined)
+      throw new OperatorError(
+        `the store has lost the site ${name} (${siteKey}), which the running service remembers: ${restoreSteps()}`,
+      )
+}
 
 const ANSWER_MS_MAX = 10_000
 

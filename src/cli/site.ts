@@ -24,7 +24,14 @@ import { OperatorError, UsageError } from '../words/errors.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printJson, printLine, printPairs, printTable, requireOutput, sayIfOutputIsLost } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { commandSettings, isNotDemo, nameOfStore, recordsOfService, withStore } from './site-store.ts'
+import {
+  commandSettings,
+  isNotDemo,
+  nameOfStore,
+  recordsOfService,
+  refuseLostNames,
+  withStore,
+} from './site-store.ts'
 import { findKeys, printKeys, siteLines } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -132,9 +139,10 @@ async function runCreate(input: Input): Promise<void> {
   const author = authorOfCommand('site create')
   requireOutput()
   const storeName = nameOfStore()
-  const { site, apiKey, warnings } = await withStore(async store =>
-    withWarnings(store, () => createSite(store, wanted, author)),
-  )
+  const { site, apiKey, warnings } = await withStore(async store => {
+    await refuseLostNames(store, [wanted.name])
+    return withWarnings(store, () => createSite(store, wanted, author))
+  })
   sayIfOutputIsLost(
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )

@@ -8,10 +8,10 @@ import { systemErrorText } from '../words/system-error.ts'
 import type { Config, SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
-const SECRET_FILE = 'secret'
+export const secretPath = ({ dataDir }: Config) => join(dataDir, 'secret')
 /** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
-const IF_GONE =
+export const IF_GONE =
   'it is gone. Put back a copy; or restart the service: a new one is made, and what was issued before is refused'
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'
 
@@ -23,7 +23,7 @@ const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what w
  */
 export function resolveSecrets(config: Config, { makes } = { makes: false }): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
-  const path = join(config.dataDir, SECRET_FILE)
+  const path = secretPath(config)
   try {
     if (makes) createOnce(path)
     if (!existsSync(path)) throw new Error(IF_GONE)
@@ -37,8 +37,8 @@ export function resolveSecrets(config: Config, { makes } = { makes: false }): re
   }
 }
 
-export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
-  return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
+export function isSecretToBeMade(config: Config): boolean {
+  return config.secrets.length === 0 && !existsSync(secretPath(config))
 }
 
 /** Leaves the whole file or none, even on a full disk, and never replaces another process's. */

@@ -128,10 +128,11 @@ export const SETTING_GROUPS = {
   },
   'Embedded store': {
     POWGATE_DATA_DIR: untilRestart(
-      text(
+      matching(
+        /^[^~$"']/, // only a shell replaces these; elsewhere a directory of this very name would be made
         './data',
-        'a directory that can be written',
-        'Where the embedded store and its generated secret live.',
+        'a writable directory, without ~ or $',
+        'For the embedded store and its generated secret.',
       ),
     ),
     // The store process outlives a rolling restart, with the value of its start.

@@ -31,6 +31,7 @@ const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^(All sentinels|None of startup nodes)/, 'none of them answers'],
   [/^(timeout|Command timed out)$/, 'no answer in time'],
   [/^(Reached the max retries|Command aborted due)/, 'the connection ended before the answer'],
+  [/^OOM command not allowed/, 'Redis is full: raise its maxmemory'],
   [/please report (this|it)\.$/i, "it does not speak Redis' protocol"],
 ]
 

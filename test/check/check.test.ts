@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -98,6 +98,10 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a data directory whose sites are lost': [
     { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')), POWGATE_METRICS_SITES },
     /^POWGATE_DATA_DIR: .*sites.jsonl is missing or empty, though a service ran here: /,
+  ],
+  'a data directory that only a shell could find': [
+    { POWGATE_DATA_DIR: '~/data' },
+    /^POWGATE_DATA_DIR: expected a writable directory.*got "~\/data"$/,
   ],
   'a long data directory': [{ POWGATE_DATA_DIR: join(dir, 'x'.repeat(99)) }, /longer than the 107 bytes/],
   'variables of Kubernetes that are none, or that clash with a setting': [
@@ -249,6 +253,19 @@ describe('good configurations', () => {
     const { siteKey } = await touched.json('site create --name shop')
     await touched.text('site delete', siteKey, '--name', 'shop')
     assert.match(await touched.text('check'), /^warning: there are no sites yet/m)
+
+    writeFileSync(join(own.POWGATE_DATA_DIR, 'service-url'), '') // as a service that ran here leaves it
+    assert.match(
+      await touched.text('check'),
+      /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m,
+    )
+    rmSync(join(own.POWGATE_DATA_DIR, 'sites.jsonl'))
+    for (const command of ['site list', 'site create --name shop', 'check'])
+      assert.match(
+        (await touched.run(command)).err,
+        /sites\.jsonl is missing or empty.* put it back/,
+        command,
+      )
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {

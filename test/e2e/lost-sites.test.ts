@@ -127,6 +127,12 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
     await powgate.text('site list'),
     /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f - < lost.json/,
   )
+  const file = JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'test' }] })
+  for (const anew of ['site create --name test', 'apply -f -', 'apply -f - --dry-run']) {
+    const { code, err } = await powgate.runWithInput(file, anew)
+    assert.equal(code, 1, anew)
+    assert.match(err, /lost the site test \(site_\w+\), which the running service remembers: restart nothing/)
+  }
   const exported = await powgate.run('site export --from-service')
   assert.equal(exported.code, 0, exported.err)
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
