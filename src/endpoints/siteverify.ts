@@ -14,28 +14,33 @@ import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import { refusalReply, siteverifyJson } from '../http/replies.ts'
+import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
 import { type Dialect, redeemer } from './redemption.ts'
 import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
 
-export const siteverify = (service: Service): Endpoint => endpointWith(service, answerOf)
+export const siteverify = (service: Service): Endpoint => endpointWith(service, answerOf, false)
 
 /** A success also has empty `error-codes` and always `cdata`. Backends of the other vendors would take `error-codes` for a failure. */
 export const turnstile = (service: Service): Endpoint =>
-  endpointWith(service, (claims, site) => {
-    return { ...answerOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
-  })
+  endpointWith(
+    service,
+    (claims, site) => {
+      return { ...answerOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
+    },
+    true,
+  )
 
-function endpointWith(service: Service, answer: Answer): Endpoint {
+function endpointWith(service: Service, answer: Answer, isTurnstile: boolean): Endpoint {
   const style = replyStyle('siteverify', service.settings)
   const redeem = redeemer(service, style, dialectWith(answer))
   return (exchange, query) => {
     if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) return exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      const asked = credentialsIn(body, exchange.contentType, query)
+      const asked = credentialsIn(readSiteverify(body, exchange.contentType, query, isTurnstile))
       if ('refusal' in asked) exchange.answer(refusalReply(style, asked.refusal))
       else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })
@@ -46,8 +51,7 @@ type Credentials =
   | { readonly refusal: Refusal }
   | { readonly fields: SiteverifyFields; readonly secret: string; readonly keyId: string }
 
-function credentialsIn(body: Buffer, contentType: string, query: string): Credentials {
-  const read = readSiteverify(body, contentType, query)
+function credentialsIn(read: Parsed<SiteverifyFields>): Credentials {
   if (!read.ok) return read
   const secret = secretOf(read.body)
   if (secret === undefined) return { refusal: { reason: 'credentials-missing' } }

@@ -54,18 +54,26 @@ const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
  * The body's fields take precedence over the query's. MediaWiki's ConfirmEdit and Ruby's recaptcha gem send everything in the
  * query, and axios with `params` sends a body `{}` too.
  */
-export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
-  if (query === '') return readBody(body, contentType)
-  const inQuery = parseUrlencoded(Buffer.from(query))
+export function readSiteverify(
+  body: Buffer,
+  contentType: string,
+  query: string,
+  isTurnstile: boolean,
+): Parsed<SiteverifyFields> {
+  if (query === '') return readBody(body, contentType, isTurnstile)
+  const inQuery = readForm(Buffer.from(query), false)
   if (body.length === 0 || !inQuery.ok) return inQuery
-  const inBody = readBody(body, contentType)
+  const inBody = readBody(body, contentType, isTurnstile)
   if (!inBody.ok) return inBody
+  const secrets = [inQuery.body, inBody.body].map(secretOf).filter(secret => secret !== undefined)
+  if (new Set(secrets).size > 1)
+    return refused({ reason: 'body-shape', detail: 'The secret of the query is not that of the body.' })
   const given = Object.entries(inBody.body).filter(([, value]) => !isLeftOut(value)) // an empty field must not hide the query's
   return { ok: true, body: Object.assign(Object.create(null), inQuery.body, Object.fromEntries(given)) }
 }
 
-function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
-  if (URLENCODED_TYPE.test(contentType)) return parseUrlencoded(bytes)
+function readBody(bytes: Buffer, contentType: string, isTurnstile: boolean): Parsed<SiteverifyFields> {
+  if (URLENCODED_TYPE.test(contentType)) return readForm(bytes, isTurnstile)
   if (MULTIPART_TYPE.test(contentType)) return parseMultipart(bytes, contentType)
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
   const json = readJson(bytes)
@@ -74,6 +82,16 @@ function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> 
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return refused({ reason: 'body-shape' })
   return { ok: true, body: body as SiteverifyFields }
+}
+
+/**
+ * Some backends write the posted token into a query or form without encoding it. The visitor can then append an `idempotency_key`,
+ * and one token would be good many times. Only Turnstile has this field, so elsewhere it is refused.
+ */
+function readForm(bytes: Buffer, mayHaveKey: boolean): Parsed<SiteverifyFields> {
+  const form = parseUrlencoded(bytes)
+  if (!form.ok || mayHaveKey || isLeftOut(form.body.idempotency_key)) return form
+  return refused({ reason: 'body-shape', detail: 'idempotency_key is expected in a JSON or multipart body.' })
 }
 
 /** Comes before `parseSiteverify`, because the secret tells which site it is. */

@@ -78,7 +78,9 @@ export function siteverifyTests(subject: Subject): void {
     assertNotSiteverified(await inQuery({ response }), 'missing-input-secret')
     const type = { 'Content-Type': URLENCODED }
     assertNotSiteverified(await inQuery({ secret, response }, { response: 'x' }), 'invalid-input-response')
-    assertNotSiteverified(await inQuery({ secret, response }, 'secret=x', type), 'invalid-input-secret')
+    const { apiKey: other } = await subject.createSite()
+    for (const body of ['secret=x', `response=x&secret=${other}`])
+      assertNotSiteverified(await inQuery({ secret, response }, body, type), 'bad-request')
     assertSiteverified(await inQuery({ secret, response }, '', type))
     for (const body of ['a=b', 'response=', `secret=${secret}`])
       assertNotSiteverified(await inQuery({ secret, response }, body, type), 'timeout-or-duplicate')
@@ -136,12 +138,30 @@ export function siteverifyTests(subject: Subject): void {
     const { apiKey: secret } = subject.site
     const response = await freshToken()
     const fields = { secret, response, idempotency_key: 'order 17' }
-    const first = await ask(new URLSearchParams(fields))
+    const first = await ask(fields)
     assertSiteverified(first)
     for (let attempt = 0; attempt < 3; attempt++) assert.equal((await ask(fields)).text, first.text)
     assertRedeemed(await subject.redeem({ token: response, idempotencyKey: 'order 17' }))
     for (const idempotency_key of ['order 18', undefined])
       assertNotSiteverified(await ask({ ...fields, idempotency_key }), 'timeout-or-duplicate')
+  })
+
+  test('/siteverify: what a visitor appends to a token that the backend does not encode makes no second use of it', async () => {
+    const response = await freshToken()
+    const form = `secret=${subject.site.apiKey}&response=${response}&idempotency_key=bot`
+    const recaptcha = '/recaptcha/api/siteverify'
+    const type = { 'Content-Type': URLENCODED }
+    for (const path of ['/siteverify', recaptcha])
+      for (const [query, body] of [
+        ['', form],
+        [`?${form}`, ''],
+      ]) {
+        const answer = await subject.client.siteverify(body!, { path: path + query, headers: type })
+        assertNotSiteverified(answer, 'bad-request')
+      }
+    const path = '/turnstile/v0/siteverify' // has the field, as Turnstile has
+    for (let attempt = 0; attempt < 2; attempt++)
+      assert.equal((await subject.client.siteverify(form, { path, headers: type })).json.success, true)
   })
 
   test('/siteverify: another remoteip, site key or secret does not spend the token', async () => {
