@@ -29,6 +29,8 @@ const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
   'a body that is too large': siteKey => post(siteKey, 'Content-Length: 20000') + 'a'.repeat(20_000),
 }
 
+const proxied = await TestService.start('embedded', BEHIND.nginx) // before the tests, since the first begins while this file loads
+
 test('of connections that are ended nothing is kept', async () => {
   const kept = new KeptMemory()
   const service = await TestService.start('embedded', {
@@ -90,10 +92,8 @@ const NO_SITE = `site_${'0'.repeat(22)}`
 const post = (siteKey: string, ...lines: string[]): string =>
   requestText('POST /verify', [`X-Site-Key: ${siteKey}`, 'Content-Type: application/json', ...lines])
 
-const service = await TestService.start('embedded', BEHIND.nginx)
-
 test('a body that is too large is read and dropped: 413, and the connection stays open', async () => {
-  const connection = await RawConnection.open(service.port, freshAddress())
+  const connection = await RawConnection.open(proxied.port, freshAddress())
   for (const bytes of [8193, 100_000, 1_000_000]) {
     const answer = await connection.request(post(NO_SITE, `Content-Length: ${bytes}`), 'x'.repeat(bytes))
     assert.equal(answer?.status, 413, answer?.body)
@@ -104,7 +104,7 @@ test('a body that is too large is read and dropped: 413, and the connection stay
 })
 
 test('a body that does not end is cut off', async () => {
-  const connection = await RawConnection.open(service.port, freshAddress())
+  const connection = await RawConnection.open(proxied.port, freshAddress())
   await connection.send(post(NO_SITE, 'Transfer-Encoding: chunked'))
   const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
   await connection.send(...Array<string>(17).fill(chunk)) // a mebibyte is read and dropped, this is more
