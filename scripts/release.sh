@@ -25,6 +25,8 @@ $manifest: expected the address of the project in $field, got a placeholder" ;;
       esac
     done
   done
+  for file in $(git grep -l OWNER/ -- ':!test' ':!scripts/release.sh'); do problems="$problems
+$file: expected the address of the project, got the placeholder OWNER/"; done
   [ "$(node -p "require('./package-lock.json').version")" = "$version" ] || problems="$problems
 package-lock.json: expected version $version; npm version writes both"
   grep -q "^## $version\$" CHANGELOG.md || problems="$problems

@@ -214,6 +214,11 @@ export class FrontProxy {
     return this.#process.pid === undefined || hasEnded(this.#process)
   }
 
+  /** nginx reads its configuration again. */
+  reload(): void {
+    this.#process.kill('SIGHUP')
+  }
+
   async stop(): Promise<void> {
     leftovers.delete(this)
     if (!this.#hasEnded) await endProcess(this.#process)

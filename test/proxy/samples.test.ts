@@ -74,12 +74,13 @@ const [hostPort, adminPort] = [await freePort(), await freePort()]
 
 /** Texts of a configuration, and what replaces them: names, files, and the port where the proxy listens, without TLS unless given. */
 const namesFor = (port: number, tls = ''): Record<string, string> => ({
-  'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+  'bind :443,[::]:443 v6only ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
   '*:443': `127.0.0.1:${port}`,
   'SSLEngine on': 'SSLEngine off',
+  '  listen [::]:443 ssl;\n': '',
   'listen 443 ssl': `listen 127.0.0.1:${port}${tls}`,
-  '/etc/ssl/captcha.example.com.pem': certificates.serverCert,
-  '/etc/ssl/captcha.example.com.key': certificates.serverKey,
+  '/etc/letsencrypt/live/captcha.example.com/fullchain.pem': certificates.serverCert,
+  '/etc/letsencrypt/live/captcha.example.com/privkey.pem': certificates.serverKey,
   '/etc/ssl/cdn-client-ca.pem': certificates.ca,
   '10.0.0.0/24': BACKENDS,
   '127.0.0.1:8080': `${HOSTS[0]}:${hostPort}`,

@@ -21,8 +21,10 @@ const write = (path: string, text: string) => writeFileSync(join(clone, path), t
 assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
 write('scripts/release.sh', read('scripts/release.sh'))
 
-/** Puts a version and the project's owner into all manifests, and commits that. */
+/** Puts a version into all manifests, and the project's owner wherever it stands, and commits that. */
 function prepare(version: string, owner: string): void {
+  const placed = run('git', 'grep', '-l', 'OWNER/powgate', '--', ':!test').stdout.trim().split('\n')
+  assert.equal(run('sed', '-i', `s|OWNER/powgate|${owner}/powgate|`, ...placed).status, 0)
   for (const path of [...MANIFESTS, 'package-lock.json']) {
     const manifest = JSON.parse(read(path))
     const address = `https://github.com/${owner}/powgate`
@@ -44,6 +46,8 @@ test('what is no release is refused, with every reason', () => {
       assert.match(stderr, new RegExp(`^${manifest}: .* in ${field}, got a placeholder$`, 'm'))
   }
   for (const line of [
+    /^README\.md: expected the address of the project/m,
+    /^src\/dashboard\/alerts\.yml: expected the address/m,
     /^package-lock\.json: expected version/m,
     /^CHANGELOG\.md: /m,
     /^git: .*ignored files/m,
