@@ -102,7 +102,8 @@ export async function startServer(
   if (workerIndex === 0) void repeat(() => store.dropAudit(config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
-  const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
+  const fit = connectionsThatFit(config.proxyProtocol) // beyond it, clients would hang in the kernel's queue
+  const connectionsMax = Math.min(config.connectionsMax || fit, fit)
   const listener = await listenWith(app, host, { ...config, connectionsMax }, log, stats, eventLog)
   gate?.start()
   return {

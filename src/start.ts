@@ -60,7 +60,11 @@ async function runPrimary(): Promise<void> {
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
-    for (const warning of [...loaded.warnings, ...fewConnections(loaded.proxyProtocol)]) log.warn(warning)
+    for (const warning of [
+      ...loaded.warnings,
+      ...fewConnections(loaded.proxyProtocol, loaded.connectionsMax),
+    ])
+      log.warn(warning)
     const failed = storeFailed(claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
     const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts

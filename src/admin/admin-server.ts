@@ -83,6 +83,7 @@ export function startAdminServer(
     const address = { host: adminHost, port: adminPort }
     server.once('error', error => reject(listenError(address, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
+    server.on('error', () => {}) // also of a later accept, which would end the service
   })
 }
 

@@ -134,8 +134,8 @@ function describeWatching({ redis, adminHost, adminPort }: Config, { facts, warn
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-function checkKernel({ proxyProtocol }: Config, { warnings, notes }: Findings): void {
-  warnings.push(...fewConnections(proxyProtocol))
+function checkKernel({ proxyProtocol, connectionsMax }: Config, { warnings, notes }: Findings): void {
+  warnings.push(...fewConnections(proxyProtocol, connectionsMax))
   if (migratesConnections() === false)
     notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',

@@ -45,7 +45,11 @@ async function runAudit(input: Input): Promise<void> {
   const entries = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)
   else if (entries.length === 0) printLine('There are no such changes.')
-  else for (const entry of entries) printEntry(entry)
+  else {
+    for (const entry of entries) printEntry(entry)
+    if (entries.length === query.limit)
+      printLine('', `These are the latest ${query.limit}; there may be more: --limit N`)
+  }
 }
 
 function printEntry({ at, who, how, action, siteKey, keyId, name, changes }: AuditEntry): void {

@@ -8,7 +8,7 @@ const { lostOutputText } = await import('./output.ts')
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   const text = lostOutputText(error)
   if (text !== undefined) process.stderr.write(`${text}\n`)
-  process.exit(text === undefined ? 0 : 1) // undefined: nothing is lost
+  if (text !== undefined) process.exit(1) // otherwise nothing is lost, and the command's own code stands
 })
 
 process.exitCode = await answer(process.argv.slice(2))

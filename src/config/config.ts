@@ -8,7 +8,7 @@ import { NONCE_TIME_ZERO_MS } from '../protocol/proof.ts'
 import { OperatorError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { checkedRedis, type RedisTarget, type TextOf, textOfFile } from './redis.ts'
-import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
+import { PRINTABLE, SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof configOf>>
 
@@ -59,17 +59,15 @@ export function gatherSettings(env: ProcessEnvironment): { values: SettingValues
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
   const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
   const values: Record<string, string> = {}
-  // The environment comes second, so it replaces what the settings file gave.
-  for (const source of [fromFile, env]) {
-    for (const [name, { isSecret }] of Object.entries<Setting>(SETTINGS)) {
-      const pathName = name + FILE_SUFFIX
-      const value = source[name]?.trim()
-      const path = isSecret ? source[pathName]?.trim() : undefined
-      if (value && path) problems.push(`${pathName}: ${name} is set too; expected one of the two`)
-      if (value || path) delete values[pathName] // which the settings file may have set
-      if (value) values[name] = value
-      else if (path) readSecret(name, path, values, problems)
-    }
+  for (const [name, { isSecret }] of Object.entries<Setting>(SETTINGS)) {
+    const pathName = name + FILE_SUFFIX
+    const isInEnvironment = env[name]?.trim() || (isSecret && env[pathName]?.trim())
+    const source = isInEnvironment ? env : fromFile
+    const value = source[name]?.trim()
+    const path = isSecret ? source[pathName]?.trim() : undefined
+    if (value && path) problems.push(`${pathName}: ${name} is set too; expected one of the two`)
+    if (value) values[name] = value
+    else if (path) readSecret(name, path, values, problems)
   }
   for (const [name, value = ''] of Object.entries(env))
     if (value.trim() !== '' && isUnknown(name, value.trim()))
@@ -113,8 +111,10 @@ const QUOTED = /^(["'])((?!\1).)*\1$/
 /** Lines of NAME=value. Empty lines and comments (#) are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
-  const lines = textOfFile('POWGATE_CONFIG_FILE', path, problems)?.split('\n')
-  lines?.forEach((line, index) => {
+  const file = textOfFile('POWGATE_CONFIG_FILE', path, problems)
+  // A full disk leaves an empty file, and a SIGHUP would take all settings back.
+  if (file?.trim() === '') problems.push(`POWGATE_CONFIG_FILE: the file ${path} is empty`)
+  file?.split('\n').forEach((line, index) => {
     const text = line.trim()
     if (text === '' || text.startsWith('#')) return
     const [, name, value] = LINE.exec(text) ?? []
@@ -232,6 +232,8 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
+const COMMENT_OR_QUOTED = /^#|^(["']).*\1$/
+
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
   const { expects } = SETTINGS.POWGATE_SECRETS
@@ -239,9 +241,15 @@ function checkedSecrets(text: string, variable: string, isNeeded: boolean, probl
   if (secrets.length === 0 && isNeeded && variable === 'POWGATE_SECRETS')
     problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${expects}`)
   else if (secrets.length === 0 && text !== '') problems.push(`${variable}: expected ${expects}`)
-  for (const [index, { length }] of secrets.entries())
-    if (length < SECRET_CHARACTERS_MIN)
-      problems.push(`${variable}: secret ${index + 1} has ${length} characters; expected ${expects}`)
+  for (const [index, secret] of secrets.entries()) {
+    const which = `${variable}: secret ${index + 1}`
+    if (!PRINTABLE.test(secret)) problems.push(`${which} is not printable text`)
+    // Taken for a secret, a comment would sign.
+    else if (COMMENT_OR_QUOTED.test(secret))
+      problems.push(`${which} begins with # or stands in quotation marks; expected secrets alone`)
+    else if (secret.length < SECRET_CHARACTERS_MIN)
+      problems.push(`${which} has ${secret.length} characters; expected ${expects}`)
+  }
   return secrets
 }
 

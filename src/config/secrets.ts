@@ -6,11 +6,9 @@ import { join } from 'node:path'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { Config, SettingValues } from './config.ts'
-import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
+import { PRINTABLE, SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
 export const secretPath = ({ dataDir }: Config) => join(dataDir, 'secret')
-/** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
-const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 export const IF_GONE =
   'it is gone. Put back a copy; or restart the service: a new one is made, and what was issued before is refused'
 const IF_DAMAGED = 'Put back a copy; or remove it: a new one is made, and what was issued before is refused'

@@ -19,6 +19,8 @@ export interface Setting {
 
 const WORKERS_MAX = 256
 export const SECRET_CHARACTERS_MIN = 32
+/** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
+export const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
 type Range = readonly [minimum: number, maximum: number]
 
@@ -138,7 +140,7 @@ export const SETTING_GROUPS = {
     // The store process outlives a rolling restart, with the value of its start.
     POWGATE_STATE_MAX_MB: untilRestart(
       integer(
-        [16, 1_000_000],
+        [16, 4096], // Node.js writes and reads no file of 2 GiB, which a state of 6 GiB takes
         1024,
         'Largest size of the embedded store, in MiB. Above half of it new networks are not counted. When it is full, requests that need it are refused.',
       ),

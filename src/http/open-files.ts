@@ -16,10 +16,10 @@ export function connectionsThatFit(hasRelay: boolean): number {
 
 const FEW_CONNECTIONS = 1000
 
-/** Returns a warning if a worker has files for few connections. */
-export function fewConnections(hasRelay: boolean): string[] {
+/** Returns a warning if a worker has files for few connections, or for fewer than the settings allow. */
+export function fewConnections(hasRelay: boolean, connectionsMax: number): string[] {
   const count = connectionsThatFit(hasRelay)
-  if (count >= FEW_CONNECTIONS) return []
+  if (count >= (connectionsMax || FEW_CONNECTIONS)) return []
   return [
     `a worker may open ${openFilesMax('self')} files, enough for ${count} connections: raise the limit (ulimit -n, LimitNOFILE)`,
   ]

@@ -67,9 +67,13 @@ export class Lifecycle {
     this.#setup = setup
     void this.#parts.siteMemory.reconnect(setup.config)
     void this.#parts.hosts.reconnect(setup.config)
-    const { kid } = new Keyring(resolveSecrets(setup.config)).signing
-    const key = `signingKey ${kid}` satisfies FlatName
-    this.#parts.totals.gauges = { [key]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
+    this.#parts.totals.gauges = { reloadDone: 1, reloadedAt: Date.now() / 1000 }
+    try {
+      const { kid } = new Keyring(resolveSecrets(setup.config)).signing
+      this.#parts.totals.gauges[`signingKey ${kid}` satisfies FlatName] = 1
+    } catch (error) {
+      this.#parts.log.error((error as Error).message) // the workers have it, but its file is gone since
+    }
   }
 
   async #stop(signal: string): Promise<void> {

@@ -16,10 +16,12 @@ import { Restarts } from './restarts.ts'
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
 /** The longest delay is short, because visitors wait. */
 const RESTART_DELAY_MS_MAX = 1000
-/** Saving a state of a million addresses fits in this time. */
-const END_MS = 10_000
+/** Saving a full state of the default size fits in this time, and with it a stop in the 30 s of docs/examples/powgate.service. */
+const END_MS = 15_000
 /** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
+/** The first process may be silent so many times as long: it reads the state in one step, 1 GiB in 25 s on a busy machine. */
+const READING_TIMES = 4
 /** The heap may be this multiple of the state's bytes, whose count leaves out garbage and some objects, and has these MiB for all else. */
 const [HEAP_TIMES, HEAP_MIB_MORE] = [2, 256]
 
@@ -70,7 +72,13 @@ export class StoreProcess {
     await new Promise<void>(done => {
       child.once('exit', () => done())
       child.send('end')
-      setTimeout(() => child.kill('SIGKILL'), END_MS).unref()
+      const kill = () => {
+        this.#log.warn(
+          'the store process did not end in time, so it is killed: what was issued before is refused',
+        )
+        child.kill('SIGKILL')
+      }
+      setTimeout(kill, END_MS).unref()
     })
   }
 
@@ -127,7 +135,8 @@ export class StoreProcess {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined
     const check = () => {
-      if (++silentSeconds < this.#hungSeconds) return
+      const isReading = !this.#hasServed // the state of the last service, which takes longer than any answer
+      if (++silentSeconds < this.#hungSeconds * (isReading ? READING_TIMES : 1)) return
       clearInterval(watch)
       this.#log.error(`the store process did nothing for ${this.#hungSeconds} s, so it is killed`)
       child.kill('SIGKILL')

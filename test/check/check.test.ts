@@ -99,6 +99,14 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')), POWGATE_METRICS_SITES },
     /^POWGATE_DATA_DIR: .*sites.jsonl is missing or empty, though a service ran here: /,
   ],
+  'comments, quotation marks and bytes among the secrets': [
+    { POWGATE_SECRETS_FILE: fileOf('odd', `# ${TEST_SECRET}\n"${TEST_SECRET}"\n${TEST_SECRET}\u0001\n`) },
+    ...[/^POWGATE_SECRETS_FILE: secret 1 begins with #/, /secret 2 begins with #/, /secret 3 is not print/],
+  ],
+  'an empty file of settings, as a full disk leaves it': [
+    { POWGATE_CONFIG_FILE: fileOf('empty.conf', '') },
+    /^POWGATE_CONFIG_FILE: the file .* is empty$/,
+  ],
   'a data directory that only a shell could find': [
     { POWGATE_DATA_DIR: '~/data' },
     /^POWGATE_DATA_DIR: expected a writable directory.*got "~\/data"$/,

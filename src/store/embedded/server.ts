@@ -59,6 +59,8 @@ export class StoreServer {
   #wasHalfFull = false
   /** Why batches and operations on sites are refused, once the directory or sites.jsonl was replaced. */
   #displaced: string | undefined
+  /** True while the directory cannot be looked into. */
+  #isUnseen = false
 
   private constructor(options: ServerOptions, server: Server, path: string) {
     const { dataDir, stateBytesMax, isCommand, clocks = SYSTEM_CLOCKS, tell } = options
@@ -110,7 +112,11 @@ export class StoreServer {
     await this.sites.closeFile()
     if (this.#displaced === undefined) {
       if (saves) this.#save()
-      rmSync(this.#path)
+      try {
+        rmSync(this.#path)
+      } catch {
+        // The file system may be read-only now. The next start takes the name from a socket that nobody answers on.
+      }
     }
     await new Promise<void>(done => this.#server.close(() => done()))
   }
@@ -141,8 +147,19 @@ export class StoreServer {
   #check(): void {
     this.#warnOfHalf()
     if (this.#displaced !== undefined) return
-    const isOwn = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
-    if (isOwn && this.sites.isInPlace) return
+    let isOwn: boolean
+    try {
+      isOwn = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
+      const isInPlace = isOwn && this.sites.isInPlace
+      this.#isUnseen = false
+      if (isInPlace) return
+    } catch (error) {
+      // The user may lack a permission now. Open files and sockets still work, so visitors are served on.
+      if (!this.#isUnseen)
+        this.#options.tell?.('error', `POWGATE_DATA_DIR cannot be looked into: ${systemErrorText(error)}`)
+      this.#isUnseen = true
+      return
+    }
     const dataDir = resolve(this.#options.dataDir)
     const what = isOwn
       ? `${SITES_JSONL} in ${dataDir} was replaced, or written by somebody else,`

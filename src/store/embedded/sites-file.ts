@@ -210,7 +210,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
     this.#apply(line)
     if (this.#lines > COMPACTED_LINES_MIN && this.#lines > 2 * (this.#records.size + this.#audit.length))
-      this.#compact()
+      await this.#compact()
   }
 
   #isLaterUse(id: string, atMs: number): boolean {
@@ -266,7 +266,8 @@ export class EmbeddedSites extends Members implements SiteStore {
     return undefined
   }
 
-  #compact(): void {
+  /** Waits for the disk without holding up the store's other calls, which workers wait for. */
+  async #compact(): Promise<void> {
     const lines = [
       ...Array.from(this.#records, ([member, { revision, json }]) => {
         const name = member.startsWith('s/') ? 'site' : 'apiKey'
@@ -283,7 +284,8 @@ export class EmbeddedSites extends Members implements SiteStore {
       fd = openSync(path, 'ax+', 0o600)
       giveToUser(path, fstatSync(this.#fd))
       writeFileSync(fd, bytes)
-      fsyncSync(fd)
+      await synced(fd)
+      if (!this.isInPlace) throw new Error('the file was replaced meanwhile')
       renameSync(path, this.#path)
     } catch {
       // Most likely the disk is full: the unfinished new file gives its space back, and the next change tries again.
@@ -295,7 +297,8 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#fd = fd
     this.#bytes = bytes.length
     this.#lines = lines.length
-    syncDirectory(join(this.#path, '..'))
+    const directory = openSync(join(this.#path, '..'), 'r')
+    await synced(directory).finally(() => closeSync(directory))
   }
 }
 

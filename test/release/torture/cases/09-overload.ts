@@ -75,7 +75,7 @@ async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string
     POWGATE_CHALLENGE_SECONDS: '30',
     POWGATE_TOKEN_SECONDS: '30',
     // So many visitors leave more than the default bound; a full embedded store refuses.
-    POWGATE_STATE_MAX_MB: '8192',
+    POWGATE_STATE_MAX_MB: '4096',
     // The case does not check the usual deadline, which a busy machine may miss.
     POWGATE_STORE_DEADLINE_MS: '5000',
     ...env,
