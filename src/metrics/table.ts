@@ -179,7 +179,7 @@ export const METRICS = {
   ),
   redeemLimitUsed: gauge(
     'powgate_redemption_limit_used_ratio',
-    'The largest share of a redemption limit that a backend with a valid API key used within a minute, over all hosts by estimate; above 1, redemptions are refused.',
+    'The largest share of a redemption limit that a backend with a valid API key used within a minute, over all hosts if they get as many as this one; above 1, redemptions are then refused.',
   ),
   hostsDiffer: gauge(
     'powgate_hosts_differ',

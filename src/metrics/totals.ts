@@ -131,13 +131,13 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Adds workers' gauges: their sum or minimum, as the table says, or each worker's own under its label `worker` or `process`. */
+/** Adds workers' gauges: their sum or minimum (none without workers: that is no outage), as the table says, or each worker's own under its label `worker` or `process`. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: combined, labels = [] }] of ROWS) {
     if (combined === 'sum' && labels.length === 0) to[key] = 0
-    if (combined === 'min')
-      to[key] = workers.length === 0 ? 0 : Math.min(...workers.map(({ values }) => numberOf(values[key])))
+    if (combined === 'min' && workers.length > 0)
+      to[key] = Math.min(...workers.map(({ values }) => numberOf(values[key])))
   }
   for (const { number, values } of workers) {
     for (const name in values) {

@@ -81,7 +81,7 @@ export class Backends {
     }
   }
 
-  /** The largest share of a limit that was used in the last minute, junk aside; 0 below a half. Above 1, redemptions are refused. */
+  /** The largest share of a limit that was used in the last minute, junk aside; 0 below a half. Above 1, redemptions are refused, if all hosts get as many. */
   get redeemLimitUsed(): number {
     const uses = this.limitsHalfUsed.filter(({ isJunk }) => !isJunk)
     return Math.max(0, ...uses.map(({ perMinute, limit }) => perMinute / limit))
@@ -114,7 +114,7 @@ export class Backends {
       }
     }
     const mostUsedFirst = [...windows.values()]
-      .map(useOf)
+      .map(window => useOf(window, hosts))
       .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
       .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
     const told = new Map<string, LimitUse>()
@@ -135,7 +135,7 @@ export class Backends {
     const key = JSON.stringify([site, fields])
     if (logged.size === BODIES_LOGGED_MAX || logged.has(key)) return
     logged.add(key)
-    this.#log.info({ event, site, ...fields }, text)
+    this.#log[event === 'field-ignored' ? 'info' : 'warn']({ event, site, ...fields }, text)
   }
 
   /** Logs each caller every ten minutes, and sooner if it was below its limit and now is over it. */
@@ -163,7 +163,7 @@ interface Window {
 }
 
 /** Names the sites of the window, busiest first, and says in words what to do. */
-function useOf({ caller, limit, isJunk, bySite }: Window) {
+function useOf({ caller, limit, isJunk, bySite }: Window, hosts: number) {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
   const perMinute = bySize.reduce((sum, [, count]) => sum + count, 0)
@@ -176,9 +176,10 @@ function useOf({ caller, limit, isJunk, bySite }: Window) {
     ? `powgate site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
+  const estimate = hosts > 1 ? `, if each of ${hosts} hosts gets as many as this one` : ''
   const text = isJunk
-    ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
-    : `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
+    ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already${estimate}, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
+    : `${caller} sends ${perMinute} redemptions a minute for ${names}${estimate}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
   return { caller, sites, perMinute, limit, isJunk, text }
 }
 

@@ -20,6 +20,8 @@ import { OperatorError } from '../words/errors.ts'
 const NOTE_MS = 5000
 /** An exit waits no longer for a store that is away. */
 const LEAVE_MS = 500
+/** Bounds the line of the log; `powgate hosts` tells all. */
+const LOGGED_MAX = 10
 /** Raise this number when nonces or tokens get another form, so that hosts with another number do not start. */
 const FORM_OF_TOKENS = 1
 
@@ -112,7 +114,7 @@ export class HostRegistry {
     this.#differencesLogged = text
     if (found.length > 0)
       this.#log.warn(
-        { differences: found },
+        { differences: found.slice(0, LOGGED_MAX), count: found.length },
         'hosts of this store differ: each refuses challenges and tokens of the others',
       )
     else this.#log.info('the hosts of this store agree again')
@@ -142,7 +144,7 @@ function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
     problems.push(
-      `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${namesOf(others)} first`,
+      `the hosts of one store must agree, or each refuses what the others issue: set the same, with a SIGHUP to those that run, or stop ${namesOf(others)} first`,
     )
   return problems
 }

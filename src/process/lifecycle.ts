@@ -183,9 +183,7 @@ export class Lifecycle {
   async #fail(error: Error): Promise<void> {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // The whole error is not logged, because some contain the data that caused them.
-    const about = { problem: error?.message ?? String(error), stack: error?.stack }
-    this.#parts.log.fatal(about, 'the primary ends after a fault')
+    this.#parts.log.fatal({ err: error }, 'the primary ends after a fault')
     await this.#drain()
     process.exit(1)
   }

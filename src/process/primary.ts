@@ -137,7 +137,7 @@ export class Primary {
         const done = problems.filter(problem => problem === undefined).length
         this.#log.error(
           { worker: next[failed]!.index, problem: problems[failed], renewed: renewed + done, workers },
-          'the rolling restart ends here: a new worker cannot start, and the old ones keep serving',
+          'the rolling restart ends here: a new worker cannot start, and those that are not renewed serve with the old settings',
         )
         return false
       }

@@ -117,7 +117,7 @@ function waitingReporter(config: Config, log: Logger, totals: Gauged, descriptio
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
   return (why: string, cause: StoreCause) => {
-    totals.gauges = { [`storeDown ${cause}`]: 1 }
+    totals.gauges = { storeUp: 0, [`storeDown ${cause}`]: 1 }
     const now = performance.now()
     if (now < nextLineAtMs) return
     nextLineAtMs = now + LINE_EVERY_MS

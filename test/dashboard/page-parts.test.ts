@@ -117,7 +117,7 @@ describe('problems', () => {
       [{ isProxyUntrusted: true }, [/^warn Nearly all visitors come from one .* in POWGATE_TRUSTED_PROXIES/]],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
       [{ evictedKeys: 1200 }, [/^warn Redis has evicted 1,200 keys .*: see its maxmemory and/]],
-      [{ isReloadDone: false }, [/^warn The last SIGHUP took no effect.*: see the log/]],
+      [{ isReloadDone: false }, [/^warn The last SIGHUP has not renewed all workers.*: see the log/]],
       [{ isHealthy: false }, [/^warn A worker is starting/]],
     ]
     for (const [service, expected] of cases) {
@@ -148,7 +148,15 @@ describe('problems', () => {
       problemsIn({}, limited(90))[0]!.text,
       /before you raise it, see that POWGATE_TRUSTED_PROXIES/,
     )
-    for (const few of [foreign(20), limited(30)]) assert.deepEqual(problemsIn({}, few), [])
+    const moved = (count: number) => ({
+      'requests verify 200 ok': 30,
+      'requests verify 403 nonce-other-address': count,
+    })
+    assert.match(
+      problemsIn({}, moved(40))[0]!.text,
+      /another address asked for the challenge: name every proxy/,
+    )
+    for (const few of [foreign(20), limited(30), moved(30)]) assert.deepEqual(problemsIn({}, few), [])
   })
 
   test('a limit that was hit tells what to raise; the proxy first, where all visitors seem to have its address', () => {

@@ -17,9 +17,9 @@ function textOf(...workers: readonly Values[]): string {
   return exposition(totals.values())
 }
 
-test('without any worker it is well-formed, and says that nobody reaches the store', () => {
+test('without any worker it is well-formed, and says nothing of the store', () => {
   const metrics = new PrometheusText(textOf())
-  assert.deepEqual([metrics.value('powgate_workers'), metrics.value('powgate_store_up')], [0, 0])
+  assert.deepEqual([metrics.value('powgate_workers'), metrics.families.has('powgate_store_up')], [0, false])
 })
 
 test('names have HELP and TYPE, the unit last, and start with what they are about', () => {

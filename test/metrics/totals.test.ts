@@ -42,7 +42,9 @@ test("a worker's snapshot replaces its last one; after its end its counters stay
   assert.equal('residentBytes worker-0' in totals.values(), false)
   totals.gone(worker('2'))
   totals.gone(worker('2'))
-  assert.deepEqual([answered(totals), totals.values().storeUp], [9, 0])
+  assert.deepEqual([answered(totals), totals.values().storeUp], [9, undefined], 'nobody tells of the store')
+  totals.gauges = { storeUp: 0 }
+  assert.equal(totals.values().storeUp, 0, 'a start waits for the store')
 })
 
 test('the store is up if every worker reaches it; other gauges are added up, or there for each worker', () => {
@@ -89,8 +91,8 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   const { site_a, site_b } = totals.sites()
   assert.deepEqual([site_a, site_b!.challenges], [{}, 1])
   for (const { worker } of totals.workers()) totals.gone(worker)
-  const { storeUp, inFlight, workers: _, 'residentBytes worker-0': __, ...counted } = sum
-  assert.deepEqual(totals.values(), { ...counted, storeUp, inFlight, workers: 0 })
+  const { storeUp: _, inFlight, workers: __, 'residentBytes worker-0': ___, ...counted } = sum
+  assert.deepEqual(totals.values(), { ...counted, inFlight, workers: 0 })
 })
 
 test(`at most ${SITES_MAX} sites are counted apart, the first that come; the others are added up under ''`, () => {

@@ -69,7 +69,8 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
     warn(
       `Redis has evicted ${exact(evictedKeys)} keys since it started, and refused what was issued before: see its maxmemory and maxmemory-policy.`,
     )
-  if (!isReloadDone) warn('The last SIGHUP took no effect, so the old settings stay: see the log.')
+  if (!isReloadDone)
+    warn('The last SIGHUP has not renewed all workers, so those serve with the old settings: see the log.')
 }
 
 function storeAwayText(service: ServiceState, because: string): string {
@@ -91,10 +92,15 @@ function reportProxy({ limits, service, traffic }: DashboardData, { bad, warn }:
   const totalOf = (tallies: DashboardData['limits'], name: string) =>
     tallies.find(tally => tally.name === name)?.total ?? 0
   const foreign = totalOf(traffic.refusals, 'token-other-address')
+  const moved = totalOf(traffic.refusals, 'nonce-other-address')
   const limited = totalOf(limits, 'challenge address')
   if (foreign >= SUSPECT_REQUESTS_MIN && foreign > sum(traffic.redeemed))
     bad(
       'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends. If as many as usual are redeemed, somebody posts tokens that were solved elsewhere.',
+    )
+  else if (moved >= SUSPECT_REQUESTS_MIN && moved > sum(traffic.passed))
+    bad(
+      "Most solutions are refused because another address asked for the challenge: name every proxy, and a CDN's networks, in POWGATE_TRUSTED_PROXIES. If as many as usual pass, these are bots that change addresses.",
     )
   else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
   else if (limited >= SUSPECT_REQUESTS_MIN && limited >= sum(traffic.challenges))
