@@ -341,10 +341,9 @@ test('the plugin for WordPress, loaded after `load`: its hooks are set once, als
 const on = event => void hooked.push(event.match(/\\w+/)[0])
 window.jQuery = () => {} // until it is loaded
 window.gform = { utils: { addAsyncFilter: on } }
-window.load = () => (jQuery = Object.assign(() => ({ on }), { fn: {} }))`)
+window.onclick = () => (jQuery = Object.assign(() => ({ on }), { fn: {} }))`)
   await page.addScriptTag({ path: 'client/wordpress/powgate/assets/page.js' })
   assert.deepEqual(await page.evaluate('hooked'), ['gform'])
-  await page.evaluate('void load()')
   await page.click('html', { clickCount: 2 })
   assert.deepEqual(await page.evaluate('hooked'), ['gform', 'checkout_error'])
 })
