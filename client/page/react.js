@@ -3,6 +3,9 @@
 import { createElement, forwardRef, useEffect, useImperativeHandle, useRef } from 'react'
 import { attributesOf, listenTo, loadWidget } from './load.js'
 
+/** One object for all renderings: React 19.0 to 19.2 empty the element, token field included, when they get another one. */
+const NO_HTML = { __html: '' }
+
 /**
  * <pow-gate> for React 18 and 19. It loads the widget when the page is there, and listens by itself: React takes over no
  * listeners of custom elements in markup that a server has sent.
@@ -40,6 +43,6 @@ export const PowGate = forwardRef(function PowGate(properties, ref) {
     ref: gate,
     // What the element has inside, and its attributes, may differ from what the server sent.
     suppressHydrationWarning: true,
-    dangerouslySetInnerHTML: { __html: '' },
+    dangerouslySetInnerHTML: NO_HTML,
   })
 })

@@ -19,7 +19,12 @@ export const PowGate = defineComponent({
       loadWidget(gate.value.getAttribute('endpoint'), { nonce })
     })
     onBeforeUnmount(() => stop())
-    expose({ element: gate, execute: () => gate.value.execute(), reset: () => gate.value.reset() })
+    // Until the widget has loaded, the element has no methods, and nothing to reset.
+    const execute = async () => {
+      await customElements.whenDefined('pow-gate')
+      return gate.value.execute()
+    }
+    expose({ element: gate, execute, reset: () => gate.value.reset?.() })
     return function render() {
       const { siteKey, endpoint } = this
       return h('pow-gate', { ref: gate, ...attributesOf({ ...attrs, siteKey, endpoint }) })

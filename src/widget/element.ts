@@ -46,7 +46,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   /** Stays true on a page with a single element. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
-    this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
+    this.#isInView = entries.pop()!.isIntersecting
     this.#autoStart('load')
   })
   #ticker: ReturnType<typeof setInterval> | undefined
@@ -82,7 +82,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         this.#retrySubmission = retry
         this.#view.reveal(takesFocus)
       },
-      onClose: () => (this.#retrySubmission = undefined),
+      onDrop: () => {
+        if (this.#form.isWaiting) this.reset()
+        this.#retrySubmission = undefined
+      },
       onSpent: () => this.reset(),
     })
   }

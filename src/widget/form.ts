@@ -24,8 +24,8 @@ interface FormHooks {
    * again, for the verification that runs when it is called.
    */
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
-  /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
-  readonly onClose: () => void
+  /** A dialog, popover or `<details>` around the form was closed, or `formnovalidate` sends it: what waits or failed is dropped. */
+  readonly onDrop: () => void
   /** The browser sent the form with its token, and the page is still there: it waits, or stays (a download, `target`, status 204). */
   readonly onSpent: () => void
 }
@@ -174,9 +174,12 @@ export class FormLink {
       if (isEnter) void this.#notePressed(event, null)
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
-    const onClose = ({ target }: Event) =>
-      unclobbered(target as Node).contains(this.form) && this.#hooks.onClose()
-    this.#stops.push(listen(root, 'close', onClose))
+    for (const type of ['close', 'toggle'])
+      this.#stops.push(
+        listen(root, type, ({ target, newState }: ToggleEvent) => {
+          if (newState !== 'open' && unclobbered(target as Node).contains(this.form)) this.#hooks.onDrop()
+        }),
+      )
     on('formdata', event => {
       const { target, formData } = event as FormDataEvent
       const name = this.#name
@@ -212,7 +215,8 @@ export class FormLink {
     }
     // Without a token the browser comes here only if it validated nothing (`novalidate`), or lacks ElementInternals to validate by.
     this.#isUnchecked = submitter?.formNoValidate ?? false
-    if (!this.#isUnchecked && this.#sendLater(submitter, true)) suppress(event)
+    if (this.#isUnchecked) this.#hooks.onDrop()
+    else if (this.#sendLater(submitter, true)) suppress(event)
   }
 
   /** Keeps the token from being sent twice, and reports it as spent if the browser, not a script, has sent it. */
@@ -293,7 +297,8 @@ export class FormLink {
     } catch {
       const disabledThen = findDisabled()
       const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabledThen)
-      this.#hooks.onFail(page.activeElement === activeElement, retry)
+      // The focus goes to the body from a button that the page disables.
+      this.#hooks.onFail([page.body, activeElement].includes(page.activeElement), retry)
     }
     if (form && !isSent && !isThere()) advise('send-lost', this.#host)
     clearTimeout(late)

@@ -335,6 +335,19 @@ for (const [what, change] of Object.entries(CHANGES))
     assert.deepEqual(notes.pageErrors, [])
   })
 
+test('the plugin for WordPress, loaded after `load`: its hooks are set once, also for a library that comes later still', async () => {
+  const { page } = await visit(browser, `${pages.origin()}/empty`)
+  await page.evaluate(`window.hooked = []
+const on = event => void hooked.push(event.match(/\\w+/)[0])
+window.jQuery = () => {} // until it is loaded
+window.gform = { utils: { addAsyncFilter: on } }
+window.onclick = () => (jQuery = Object.assign(() => ({ on }), { fn: {} }))`)
+  await page.addScriptTag({ path: 'client/wordpress/powgate/assets/page.js' })
+  assert.deepEqual(await page.evaluate('hooked'), ['gform'])
+  await page.click('html', { clickCount: 2 })
+  assert.deepEqual(await page.evaluate('hooked'), ['gform', 'checkout_error'])
+})
+
 test('the plugin for WordPress, where outages let pass: a good token stays, and a form that was refused gets its element back', async () => {
   const { page } = await inState('verified', open('data-away="pass"', { visit: WITH_CLOCK }))
   await page.addScriptTag({ path: 'client/wordpress/powgate/assets/page.js' })

@@ -70,9 +70,12 @@ async function stopClock(page: Page): Promise<void> {
 }
 
 for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
-  test(`a submission that waited and failed: in view, focused, and the form says why: ${attributes}`, async () => {
-    const page = await open(attributes, { fault: { path: '/challenge', times: 100, answer: REFUSED } })
+  test(`a submission that waited and failed, of a button that the page locked: in view, focused, and the form says why: ${attributes}`, async () => {
+    const page = await open(attributes, { form: 'onclick="setTimeout(() => (event.target.disabled = 1))"' })
+    const release = gateway.hold('/challenge', REFUSED)
     await send(page)
+    await page.waitForFunction("document.activeElement.localName === 'body'")
+    release()
     await untilState(page, 'failed')
     await untilSeen(page)
     assert.equal(await page.evaluate('document.activeElement.localName'), 'pow-gate')
@@ -134,20 +137,32 @@ test('a widget that the page disables while the form waits gives up, and nothing
   assert.equal(pages.forms.length, 0)
 })
 
-test('a form whose dialog was closed while it waited is not sent; opened again, it is', async () => {
-  const page = await open('auto="submit"')
+for (const show of ["document.querySelector('dialog').showModal()", 'document.forms[0].showPopover()'])
+  test(`a form that is closed while it waits, and opened again by ${show}, is sent by another Send alone`, async () => {
+    const isPopover = show.endsWith('Popover()')
+    const page = await open('auto="submit"', { form: isPopover ? 'popover' : '', fields: '' })
+    await (isPopover ? page.evaluate(show) : openInDialog(page))
+    const release = gateway.hold('/verify')
+    await send(page)
+    await page.keyboard.press('Escape')
+    await untilState(page, 'idle')
+    await page.evaluate(show)
+    release()
+    await page.waitForTimeout(500)
+    assert.equal(pages.forms.length, 0)
+    await send(page)
+    await untilSent()
+  })
+
+test('a button with formnovalidate that is pressed while the form waits for another: only its own submission comes', async () => {
+  const form = 'onsubmit="document.title += event.submitter.textContent; return false"'
+  const page = await open('auto="submit"', { form, fields: '<button formnovalidate>Draft</button>' })
   const release = gateway.hold('/verify')
-  await openInDialog(page)
   await send(page)
-  await page.keyboard.press('Escape')
-  await eventually(60_000, 'it closes', () => page.evaluate('!document.querySelector("dialog").open'))
+  await page.click('text=Draft')
   release()
-  await untilState(page, 'verified')
   await page.waitForTimeout(500)
-  assert.equal(pages.forms.length, 0)
-  await page.evaluate('document.querySelector("dialog").showModal()')
-  await send(page)
-  await untilSent()
+  assert.equal(await page.title(), 'A formDraft')
 })
 
 test('a submission that fails takes no focus from a field that the visitor has gone on to', async () => {

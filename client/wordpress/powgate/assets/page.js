@@ -19,16 +19,21 @@
   document.addEventListener('wpcf7submit', event => {
     reset(event.target)
   })
-  window.addEventListener('load', () => {
-    if (window.jQuery) {
-      window.jQuery(document).on('checkout_error wpformsAjaxSubmitFailed wpformsAjaxSubmitError', () => {
+  var jQuery
+  var gform
+  function install() {
+    // Optimisers put a function without `fn` in its place until it is loaded.
+    if (window.jQuery?.fn && window.jQuery !== jQuery) {
+      jQuery = window.jQuery
+      jQuery(document).on('checkout_error wpformsAjaxSubmitFailed wpformsAjaxSubmitError', () => {
         reset(document)
       })
     }
     // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token. "Next" submits if all later pages are hidden;
     // it waits for 3 s at most, because most pages need no token, and an outage would hold each for 20 s.
-    if (window.gform?.utils?.addAsyncFilter) {
-      window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
+    if (window.gform?.utils?.addAsyncFilter && window.gform !== gform) {
+      gform = window.gform
+      gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
         var gate = /^(submit|next)$/.test(data.submissionType) && data.form.querySelector('pow-gate')
         var goOn = () => data
         if (!gate?.execute) {
@@ -40,7 +45,11 @@
           : verified
       })
     }
-  })
+  }
+  // An optimiser may load this script, or theirs, when the visitor first does something: after `load`, and in any order.
+  install()
+  window.addEventListener('load', install)
+  document.addEventListener('click', install, true)
   // The event does not bubble, so it is caught on its way down.
   document.addEventListener(
     'failed',

@@ -9,3 +9,4 @@ const handlers = { onVerified: ({ token }) => passed(token), onExpired: noteAs('
 createApp({
   render: () => h(PowGate, { ref: gate, siteKey, endpoint: host, auto: 'load', ...handlers }),
 }).mount(app)
+void gate.value.execute() // while the widget is loading
