@@ -5,9 +5,10 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, type Redis } from 'ioredis'
-import { createSite } from '../../src/sites/sites.ts'
+import { createSite, updateSite } from '../../src/sites/sites.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import type { HostNote } from '../../src/store/hosts.ts'
+import { SiteDirectory } from '../../src/store/site-directory.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, RedisServer } from '../harness/redis.ts'
@@ -128,6 +129,19 @@ test('redis: a record that is no JSON is named', async t => {
   await admin.set('test:{sites}:record:s/broken', 'garbage')
   for (const read of [() => store.sites.listSites(), () => store.sites.readSite('broken')])
     await assert.rejects(read, /^Error: the record "s\/broken" in the store is not JSON$/)
+})
+
+test('redis: a change is read, though a failover has lost an earlier one that was read', async t => {
+  const { store, admin } = await startRedis(t)
+  const directory = new SiteDirectory(store.sites, () => 0, { hasTestKeys: false })
+  const { site } = await createSite(store.sites, { name: 'kept' })
+  const revision = (await admin.get('test:{sites}:revision'))!
+  await updateSite(store.sites, site.siteKey, { name: 'lost' })
+  await directory.refresh()
+  await admin.set('test:{sites}:revision', revision)
+  await updateSite(store.sites, site.siteKey, { name: 'later' })
+  await directory.refresh()
+  assert.equal(directory.sites.cached(site.siteKey)?.record.name, 'later')
 })
 
 test('redis: a change that is written, but whose answer is lost, is not told to have failed', async t => {
