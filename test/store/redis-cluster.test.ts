@@ -26,6 +26,8 @@ import {
   tokenOn,
 } from './harness.ts'
 
+const PARTIAL = { 'cluster-require-full-coverage': 'no' }
+
 /** When the test ends, its store is closed before its Cluster is stopped. */
 async function startCluster(t: TestContext, options: Partial<StoreClientOptions> = {}, settings = {}) {
   const cluster = await RedisCluster.start({ settings })
@@ -138,11 +140,10 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
 
 test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others; one whose node has left is found', async t => {
   // ioredis asks for the slots every five seconds: without that, only what powgate asks finds a slot.
-  t.mock.method(Cluster.prototype, 'resetNodesRefreshInterval', () => {})
+  t.mock.method(Cluster.prototype as never, 'resetNodesRefreshInterval', () => {})
   const changes: string[] = []
   const onChange = (up: boolean, cause: string) => changes.push(`${up ? 'up' : 'down'}: ${cause}`)
-  const settings = { 'cluster-require-full-coverage': 'no' }
-  const { cluster, store } = await startCluster(t, { deadlineMs: 2000, onChange }, settings)
+  const { cluster, store } = await startCluster(t, { deadlineMs: 2000, onChange }, PARTIAL)
   changes.length = 0
   const from = await cluster.primaryOf(siteSlot)
   const to = (await cluster.primaries()).find(server => server !== from)!
@@ -178,8 +179,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
 })
 
 test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {
-  const settings = { 'cluster-require-full-coverage': 'no' }
-  const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, settings)
+  const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, PARTIAL)
   const [first, second] = await cluster.primaries()
   const lacksThird = (why: RegExp) => {
     const told = store.health.describe()
