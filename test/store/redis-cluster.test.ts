@@ -140,7 +140,8 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
 
 test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others; one whose node has left is found', async t => {
   // ioredis asks for the slots every five seconds: without that, only what powgate asks finds a slot.
-  t.mock.method(Cluster.prototype as never, 'resetNodesRefreshInterval', () => {})
+  const inside = Cluster.prototype as unknown as { resetNodesRefreshInterval(): void }
+  t.mock.method(inside, 'resetNodesRefreshInterval', () => {})
   const changes: string[] = []
   const onChange = (up: boolean, cause: string) => changes.push(`${up ? 'up' : 'down'}: ${cause}`)
   const { cluster, store } = await startCluster(t, { deadlineMs: 2000, onChange }, PARTIAL)
