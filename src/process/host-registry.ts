@@ -107,6 +107,9 @@ export class HostRegistry {
     const { store, note } = this.#joined
     const noted = await store.noteHost(this.#run.id, note).catch(() => undefined) // workers report a store that is away
     if (noted === undefined) return
+    // A store that has lost all lacks the number too, by which a later host starts and `forget` finds keys.
+    if (noted.shards === undefined)
+      await store.noteHost(note.id, note, note.shared.POWGATE_REDIS_SHARDS).catch(() => {})
     this.living = noted.living
     const found = this.differencesToOthers
     const text = found.join('\n')

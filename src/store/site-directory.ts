@@ -15,7 +15,7 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
-/** This many sites (about 2 KiB each) and as many API keys are cached. */
+/** A worker caches this many sites (about 2 KiB each) and as many API keys, and reads others when they are asked for. */
 const CACHED_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 /** The store is not asked again within this time for a key that it lacks. */
@@ -34,7 +34,7 @@ interface DirectoryOptions {
   readonly hasTestKeys: boolean
   /** Keys of sites that are answered as unknown. */
   readonly hidden?: ReadonlySet<string> | undefined
-  /** True in the primary process, where no request asks: new records are taken as they are (see `#unasked`). */
+  /** True in the primary process, which remembers all records. No request asks there: new ones are taken as they are (see `#unasked`). */
   readonly isCopy?: boolean
 }
 
@@ -61,12 +61,14 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    this.sites = new RecordCache(readSite, ({ record }) => record, now, new Map(testSites))
+    const cachedMax = isCopy ? Number.POSITIVE_INFINITY : CACHED_MAX
+    this.sites = new RecordCache(readSite, ({ record }) => record, now, new Map(testSites), cachedMax)
     this.apiKeys = new RecordCache(
       id => store.readApiKey(id),
       apiKey => apiKey,
       now,
       new Map(testApiKeys),
+      cachedMax,
     )
   }
 
@@ -116,6 +118,7 @@ export class RecordCache<Thing> {
   readonly #now: () => number
   /** Those of the published test keys, which are in no store. */
   readonly #testThings: ReadonlyMap<string, Thing>
+  readonly #cachedMax: number
   readonly #cached = new Map<string, Thing>()
   /** Keys that the store lacks, and the time by `#now`, in milliseconds, from which it is asked again. */
   readonly #unknown = new Map<string, number>()
@@ -138,11 +141,13 @@ export class RecordCache<Thing> {
     recordOf: (thing: Thing) => StoredRecord,
     now: () => number,
     testThings: ReadonlyMap<string, Thing>,
+    cachedMax: number,
   ) {
     this.#read = read
     this.#recordOf = recordOf
     this.#now = now
     this.#testThings = testThings
+    this.#cachedMax = cachedMax
   }
 
   get lost(): Thing[] {
@@ -193,7 +198,7 @@ export class RecordCache<Thing> {
    */
   async refresh(keys: readonly string[], areUnasked = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    let spare = CACHED_MAX - this.#cached.size
+    let spare = this.#cachedMax - this.#cached.size
     const wanted = keys.filter(key => this.#cached.has(key) || spare-- > 0)
     if (areUnasked) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
     this.#failed = await this.#readAll([...new Set([...this.#failed, ...wanted])])
@@ -241,7 +246,7 @@ export class RecordCache<Thing> {
       makeRoom(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      if (before === undefined) this.#lost.delete(makeRoom(this.#cached, CACHED_MAX) ?? '')
+      if (before === undefined) this.#lost.delete(makeRoom(this.#cached, this.#cachedMax) ?? '')
       this.#cached.set(key, thing)
     }
   }

@@ -55,16 +55,18 @@ test('a rotation of secrets by the documented steps is no difference at any step
   assert.match(second!, /^POWGATE_SECRETS: the first, which signs here \(SHA-256 k2\.\.\.\), is not known /)
 })
 
-test('of two reloads at once the later counts; a host that leaves meanwhile leaves no note behind, and no connection', async () => {
+test('of two reloads at once the later counts; a host that leaves meanwhile leaves no note behind, and no connection; lost shards are written anew', async () => {
   const redis = await RedisServer.start()
   const registry = new HostRegistry(createLogger('silent'))
   const config = await registry.join(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
   const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // but this one
   await Promise.all([registry.reconnect(config), registry.reconnect({ ...config, workers: 7 })])
   assert.deepEqual([await clients(), registry.living.map(({ workers }) => workers)], [1, [7]])
+  await redis.ask('flushall')
+  await registry.reconnect({ ...config, redisShards: 7 })
   await Promise.all([registry.reconnect(config), registry.leave()])
   const store = await openSiteStore(config)
-  assert.deepEqual((await store.livingHosts()).living, [])
+  assert.deepEqual(await store.livingHosts(), { shards: 7, living: [] })
   await store.close()
   await eventually(5000, 'every connection is closed', async () => (await clients()) === 0)
 })

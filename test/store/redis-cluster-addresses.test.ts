@@ -34,7 +34,10 @@ for (const [what, settings] of [
     await eventually(60_000, 'the slot is found', async () => (await redeem(store)) === 'redeemed')
   })
 
-test('redis cluster: of a node without its name, only what is marked as its IP address is taken for its host', async () => {
+test('redis cluster: of a node without its name, only what is marked as its IP address is taken for its host; one that knows no slots is not believed', async () => {
+  const left = new Command('cluster', ['slots'])
+  left.resolve([])
+  await assert.rejects(left.promise, /knows no slots/)
   const command = new Command('cluster', ['slots'])
   const others = [['ip', '10.0.0.7'], ['zone', 'a', 'ip', '10.0.0.8'], ['zone', 'a'], []]
   command.resolve([[0, 99, ...others.map(pairs => ['?', 6379, 'id', pairs])]])

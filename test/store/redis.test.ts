@@ -5,9 +5,10 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, type Redis } from 'ioredis'
-import { createSite } from '../../src/sites/sites.ts'
+import { createSite, updateSite } from '../../src/sites/sites.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import type { HostNote } from '../../src/store/hosts.ts'
+import { SiteDirectory } from '../../src/store/site-directory.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, RedisServer } from '../harness/redis.ts'
@@ -122,8 +123,18 @@ test('redis: SCRIPT FLUSH is healed without a refusal', async t => {
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'admitted')
 })
 
-test('redis: a record that is no JSON is named', async t => {
+test('redis: a change is read, though a failover has lost one that was read before; a record that is no JSON is named', async t => {
   const { store, admin } = await startRedis(t)
+  const directory = new SiteDirectory(store.sites, () => 0, { hasTestKeys: false })
+  const { siteKey } = (await createSite(store.sites, { name: 'kept' })).site
+  const revision = (await admin.get('test:{sites}:revision'))!
+  await updateSite(store.sites, siteKey, { name: 'lost' })
+  await directory.refresh()
+  await admin.set('test:{sites}:revision', revision)
+  await updateSite(store.sites, siteKey, { name: 'later' })
+  await directory.refresh()
+  assert.equal(directory.sites.cached(siteKey)?.record.name, 'later')
+
   await admin.zadd('test:{sites}:changes', 1, 's/broken')
   await admin.set('test:{sites}:record:s/broken', 'garbage')
   for (const read of [() => store.sites.listSites(), () => store.sites.readSite('broken')])

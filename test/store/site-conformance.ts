@@ -19,7 +19,7 @@ import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from 
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { OperatorError } from '../../src/words/errors.ts'
-import { mapOf, type TestStore } from './harness.ts'
+import { mapOf, SITE, type TestStore } from './harness.ts'
 
 const AUTHOR: Author = { who: 'alice at test', how: 'conformance' }
 /** JSON, Lua and streams could go wrong in it. */
@@ -104,12 +104,16 @@ export function siteConformance(under: () => TestStore): void {
     assert.match(shown.get('limits.burst')!, /^\{"of":9\} /)
   })
 
-  test('a record that cannot be read holds up no other', async () => {
+  test('a record that cannot be read holds up no other, and the copy of all records has no bound', async () => {
     const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     await directory.refresh()
+    const many = Array.from({ length: 100_001 }, () => keyOf(SITE))
+    directory.remember({ sites: [], apiKeys: many.slice(1) })
+    assert.ok(await write(other(), { apiKey: many[0]!, expected: undefined }))
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
     for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
     await directory.refresh()
+    assert.ok(many.every(({ id }) => directory.apiKeys.cached(id)?.id === id))
     assert.equal(directory.sites.cached(broken.siteKey), undefined)
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
@@ -203,11 +207,8 @@ export function siteConformance(under: () => TestStore): void {
       await writeSite(store(), old)
       const revision = (await store().changesSince(undefined)).revision
       const changed = { ...old, name: 'changed' }
-      const stale = { ...old, name: 'somebody else was here' }
-      const [good, bad] = [old, stale].map(expected => ({ site: changed, expected })) as [
-        RecordChange,
-        RecordChange,
-      ]
+      const good = { site: changed, expected: old }
+      const bad = { site: changed, expected: { ...old, name: 'somebody else was here' } }
       const news: RecordChange[] = [first, last].map(site => ({ site, expected: undefined }))
       for (const at of [0, 1, 2]) {
         const changes = news.toSpliced(at, 0, bad)

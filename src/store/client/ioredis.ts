@@ -58,10 +58,12 @@ const UNKNOWN_HOST = /^\??:(\d+)$/
 
 /**
  * A Cluster's node may not tell its host (null or ''), or lack the name that it should tell (`?`), and ioredis leaves nodes without
- * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `resolveUnknownHosts` resolves.
+ * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `resolveUnknownHosts` resolves. A node that
+ * has left knows no slots, and ioredis would close all connections: after an error it asks the next node.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
   if (!Array.isArray(reply)) return reply
+  if (reply.length === 0) throw new Error('this node knows no slots of a Cluster')
   for (const [, , ...nodes] of reply)
     for (const node of nodes) {
       if (!Array.isArray(node)) continue // the reply of another CLUSTER command

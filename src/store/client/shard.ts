@@ -310,7 +310,8 @@ export class Shard {
         const message = messageOf(error)
         // Any other error follows from a connection that was given up, and says less than the cause before it.
         if (!this.isUp && error.name === 'ReplyError') this.cause = message
-        if (message.startsWith('MOVED ')) this.#locate()
+        // A primary that has lost its peers answers CLUSTERDOWN, and tells nobody that its replica took over.
+        if (/^(?:MOVED|CLUSTERDOWN) /.test(message)) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
         // OTHERTIME in time means that the server's clock was set (rule 5b of lua/epoch.lua).
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#head.forgetTime()

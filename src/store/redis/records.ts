@@ -4,7 +4,7 @@
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
- *   revision              number of the last change
+ *   revision              number of the last change, which grows with the clock (lua/write-records-n.lua)
  *   changes               sorted set: record by the number of its last change
  *   audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   hosts                 hash: hosts by a random id (lua/note-host-2.lua)

@@ -10,6 +10,11 @@ for index = FIRST, #KEYS do
   if present ~= ARGV[(index - FIRST) * FIELDS + 1] then return 0 end
 end
 
+-- Numbers are at least the time in microseconds: after a failover that lost changes, a later one has no number that workers have read.
+local time = redis.call('TIME')
+local behind = time[1] * 1000000 + time[2] - (redis.call('GET', KEYS[1]) or 0)
+if behind > 0 then redis.call('INCRBY', KEYS[1], behind) end
+
 for index = FIRST, #KEYS do
   local at = (index - FIRST) * FIELDS
   -- The record is written last. If that fails, workers read an unchanged record once more; the other way round, they would miss
