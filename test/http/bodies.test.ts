@@ -79,17 +79,11 @@ const tokens = fc
   })
 
 const redemptions: fc.Arbitrary<readonly Member[]> = fc
-  .tuple(
-    tokens,
-    fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }),
-    fc.option(fc.uuid(), { nil: undefined }),
+  .record(
+    { token: tokens, expectedIp: fc.oneof(fc.ipV4(), fc.ipV6()), idempotencyKey: fc.uuid() },
+    { requiredKeys: ['token'] },
   )
-  .map(([token, expectedIp, idempotencyKey]): readonly Member[] => {
-    const members = Object.entries({ token, expectedIp, idempotencyKey }).filter(
-      ([, value]) => value !== undefined,
-    )
-    return members.map(([name, value]) => [name, `"${value}"`])
-  })
+  .map(some => Object.entries(some).map(([name, value]): Member => [name, `"${value}"`]))
 
 const NUMBERS = [
   ...['7', '7.0', '7e0', '0', '-0', '01', '00', '-1', '1.5', '0.0', '+1', '0x1', ''],
