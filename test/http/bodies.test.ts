@@ -153,10 +153,8 @@ function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer>
       .map(([some, [at, value], name, changes]) => {
         const all = some.map((member, index): Member => (index === at && value ? [member[0], value] : member))
         const text = textOf(name === undefined ? all : [...all, [name, '"1.2.3.4"']])
-        return Buffer.from(
-          changes.reduce((now, change) => change(now), text),
-          'latin1',
-        )
+        const whole = changes.reduce((now, change) => change(now), text)
+        return Buffer.from(whole, 'latin1')
       }),
   )
 }
