@@ -3,7 +3,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
 import { noteAnswer } from './canaries.ts'
 
 export interface Answer {
@@ -56,15 +55,22 @@ export function call(
     const connection = tls === undefined ? { agent } : { ...tls, agent: false, rejectUnauthorized: false }
     const options = { method, headers, ...connection, ...(from === undefined ? {} : { localAddress: from }) }
     const outgoing = (tls === undefined ? request : requestTls)(url, options, incoming => {
-      const { statusCode: status = 0, headers } = incoming
-      const answered = buffer(incoming).then(bytes => {
+      const chunks: Buffer[] = []
+      incoming.on('data', chunk => chunks.push(chunk))
+      incoming.on('end', () => {
+        const bytes = Buffer.concat(chunks)
         const text = bytes.toString()
-        if (!isForeign) noteAnswer(url, status, text, headers)
+        if (!isForeign) noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
+        const { statusCode: status = 0, headers } = incoming
         const answer = { status, headers, text, bytes, json: parse(text) }
-        listener(method, new URL(url).pathname, answer)
-        return answer
+        try {
+          listener(method, new URL(url).pathname, answer)
+          resolve(answer)
+        } catch (error) {
+          reject(error)
+        }
       })
-      resolve(answered)
+      incoming.on('error', reject)
     })
     outgoing.on('error', reject)
     outgoing.setTimeout(ANSWER_MS, () => outgoing.destroy(new Error(`no answer within ${ANSWER_MS} ms`)))
