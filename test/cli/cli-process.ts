@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../harness/canaries.ts'
 import { leftovers, OrderProcess } from '../harness/processes.ts'
@@ -126,12 +127,9 @@ async function runProgram(program: string, args: readonly string[], env: Environ
   })
   child.stdin?.on('error', () => {}) // it may end without reading
   child.stdin?.end(input)
-  const out: Buffer[] = []
-  const err: Buffer[] = []
-  child.stdout!.on('data', (chunk: Buffer) => out.push(chunk))
-  child.stderr!.on('data', (chunk: Buffer) => err.push(chunk))
-  const [code] = await once(child, 'close')
-  return runOf(code, Buffer.concat(out).toString(), Buffer.concat(err).toString())
+  const printed = [text(child.stdout!), text(child.stderr!)] as const
+  const [[code], out, err] = await Promise.all([once(child, 'close'), ...printed])
+  return runOf(code, out, err)
 }
 
 function runOf(code: number | null, out: string, err: string): Run {

@@ -250,33 +250,31 @@ test('commands at the same time without a service: each is the store when the on
   assert.equal((await powgate.json('site list')).length, 4)
 })
 
-describe('a store that cannot be used', () => {
-  test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
-    const redis = await RedisServer.start()
-    t.after(() => redis.stop())
-    await redis.ask('rpush', 'pg:{sites}:changes', 'no change')
-    const file = join(dir, 'a-file')
-    writeFileSync(file, '')
-    const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
-    const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
-    for (const [call, env, line] of [
-      [
-        'site create --name x',
-        { REDIS_URL: nobody },
-        /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
-      ],
-      ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
-      [
-        'serve',
-        { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' },
-        /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/,
-      ],
-      ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
-      ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
-    ] as const) {
-      const said = await new Powgate(env, call === 'serve').problem(1, call)
-      assert.match(said, line)
-      assert.doesNotMatch(said, /hunter2/)
-    }
-  })
+test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
+  const redis = await RedisServer.start()
+  t.after(() => redis.stop())
+  await redis.ask('rpush', 'pg:{sites}:changes', 'no change')
+  const file = join(dir, 'a-file')
+  writeFileSync(file, '')
+  const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
+  const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
+  for (const [call, env, line] of [
+    [
+      'site create --name x',
+      { REDIS_URL: nobody },
+      /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
+    ],
+    ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
+    [
+      'serve',
+      { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' },
+      /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/,
+    ],
+    ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
+    ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
+  ] as const) {
+    const said = await new Powgate(env, call === 'serve').problem(1, call)
+    assert.match(said, line)
+    assert.doesNotMatch(said, /hunter2/)
+  }
 })

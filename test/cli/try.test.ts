@@ -4,10 +4,10 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
+import { connect, createServer as createTcpServer } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { checkProof } from '../../src/domain/pow.ts'
@@ -15,7 +15,7 @@ import { writeFirstKeys } from '../../src/sites/service-files.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
+import { freePort, listenAnywhere } from '../harness/ports.ts'
 import { STORE_KINDS, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
@@ -24,10 +24,9 @@ const runProgram = promisify(execFile)
 
 /** A server of another program until the test ends. @returns its address */
 async function serving(t: TestContext, answer: RequestListener): Promise<string> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
+  const server = createServer(answer)
   t.after(() => server.close())
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `http://127.0.0.1:${await listenAnywhere(server)}`
 }
 
 for (const kind of STORE_KINDS) {
@@ -174,13 +173,13 @@ for (const kind of STORE_KINDS) {
         const upstream = connect(service.port, '127.0.0.1')
         client.on('data', chunk => upstream.write(chunk.toString('latin1').replace('HTTP/1.1', 'HTTP/1.0')))
         upstream.pipe(client).on('error', () => upstream.destroy())
-      }).listen(0, '127.0.0.1')
+      })
       t.after(() => proxy.close())
-      await once(proxy, 'listening')
+      const port = await listenAnywhere(proxy)
       const { siteKey, apiKey } = await powgate.json('site create --name behind --base 16')
       const keys = `try --site-key ${siteKey} --api-key ${apiKey} --url`
       assert.match(
-        await powgate.problem(1, `${keys} http://127.0.0.1:${(proxy.address() as AddressInfo).port}`),
+        await powgate.problem(1, `${keys} http://127.0.0.1:${port}`),
         /answered 505: what stands before powgate speaks HTTP\/1\.0 .*proxy_http_version 1\.1\)$/,
       )
       assert.match(
@@ -191,19 +190,15 @@ for (const kind of STORE_KINDS) {
 
     test('a move that is not right yet: try --as names the fields, and fails', async t => {
       const { siteKey, apiKey } = await powgate.json('site create --name old --base 16 --min 16')
-      const proxyUrl = await serving(t, (request, response) => {
+      const proxyUrl = await serving(t, async (request, response) => {
         const { url, method, headers } = request
         const isOld = url === '/siteverify' // answers as an older powgate did, always with `error-codes`
-        const chunks: Buffer[] = []
-        request.on('data', chunk => chunks.push(chunk))
-        request.on('end', async () => {
-          const passed = ['x-site-key', 'content-type'].filter(name => headers[name])
-          const sent = Object.fromEntries(passed.map(name => [name, String(headers[name])]))
-          const body = method === 'POST' ? { body: Buffer.concat(chunks) } : {}
-          const answer = await fetch(service.url + url, { method: method!, headers: sent, ...body })
-          const text = await answer.text()
-          response.writeHead(answer.status).end(isOld ? text.replace(/}$/, ',"error-codes":[]}') : text)
-        })
+        const passed = ['x-site-key', 'content-type'].filter(name => headers[name])
+        const sent = Object.fromEntries(passed.map(name => [name, String(headers[name])]))
+        const body = method === 'POST' ? { body: await buffer(request) } : {}
+        const answer = await fetch(service.url + url, { method: method!, headers: sent, ...body })
+        const text = await answer.text()
+        response.writeHead(answer.status).end(isOld ? text.replace(/}$/, ',"error-codes":[]}') : text)
       })
       const args = ['--site-key', siteKey, '--api-key', apiKey, '--url', proxyUrl]
       const { code, problems } = await powgate.run('try --as hcaptcha', ...args)

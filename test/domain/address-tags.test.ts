@@ -39,13 +39,8 @@ test('addresses of one /24 or /48 share a tag, in every window, and no two netwo
   assert.equal(owner('203.0.113.7'), owner('203.0.113.250'))
   assert.equal(owner('2001:db8:1:2::1'), owner('2001:db8:1:ffff::1'))
   const key = keyOf('203.0.113.7')
-  for (const window of [
-    windowOfRefused(key),
-    windowOfJunk(key),
-    windowOfKnown(key, SITE),
-    windowOfSite(key, SITE),
-  ])
-    assert.equal(ownerKey(window), ownerKey(key))
+  const windows = [windowOfRefused(key), windowOfJunk(key), windowOfKnown(key, SITE), windowOfSite(key, SITE)]
+  for (const window of windows) assert.equal(ownerKey(window), ownerKey(key))
   const networks = Array.from({ length: 65_536 }, (_, index) => [
     owner(`198.${index >> 8}.${index & 0xff}.7`),
     owner(`2001:db8:${index.toString(16)}::1`),

@@ -29,26 +29,27 @@ test('the clock stepping back forgets nothing, and wrapping round changes nothin
   }
 })
 
-test('records stay small: at the contract limits, and at the highest that can be configured', () => {
+type Limits = readonly [addressLimit: number, siteLimit: number]
+
+/** The bytes of a record after requests of both kinds in turn, for three sites in turn. */
+function logBytes(requests: number, everyMs: number, challenges: Limits, verifications: Limits): number {
   let log: Buffer | undefined
-  for (let index = 0; index < 200; index++) {
-    const kind = index % 2 === 0 ? LogKind.challenge : LogKind.verification
-    const limits = kind === LogKind.challenge ? [60, 30] : [30, 20]
-    const request = { siteTag: index % 3, addressLimit: limits[0]!, siteLimit: limits[1]! }
-    const decision = admitToLog(log, 1000 + index, kind, request)
+  for (let index = 0; index < requests; index++) {
+    const [kind, [addressLimit, siteLimit]] =
+      index % 2 === 0 ? [LogKind.challenge, challenges] : [LogKind.verification, verifications]
+    const request = { siteTag: index % 3, addressLimit, siteLimit }
+    const decision = admitToLog(log, 1000 + everyMs * index, kind, request)
     if (decision.status === 'admitted') log = Buffer.from(decision.record)
   }
-  assert.equal(log!.length, 8 * (60 + 30))
+  return log!.length
+}
 
-  let large: Buffer | undefined
-  for (let index = 0; index < 4000; index++) {
-    const kind = index % 2 === 0 ? LogKind.challenge : LogKind.verification
-    const request = { siteTag: 1 + (index % 3), addressLimit: 1_000_000, siteLimit: 1_000_000 }
-    const decision = admitToLog(large, 30 * index, kind, request)
-    if (decision.status === 'admitted') large = Buffer.from(decision.record)
-  }
+test('records stay small: at the contract limits, and at the highest that can be configured', () => {
+  assert.equal(logBytes(200, 1, [60, 30], [30, 20]), 8 * (60 + 30))
+  const highest = [1_000_000, 1_000_000] as const
+  const large = logBytes(4000, 30, highest, highest)
   // An entry of 8 bytes for each step, kind (of 2) and site (of 3).
-  assert.ok(large!.length > 8192 && large!.length <= 8 * STEPS_MAX * 2 * 3, String(large!.length))
+  assert.ok(large > 8192 && large <= 8 * STEPS_MAX * 2 * 3, String(large))
 
   let window: Buffer | undefined
   for (let now = 0; now < 2 * WINDOW_MS; now += 30) {

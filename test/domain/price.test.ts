@@ -36,6 +36,7 @@ const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
+const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 
 const FLOWS = {
   /** Each person is in another network. */
@@ -97,24 +98,24 @@ class Town {
     return this
   }
 
-  traffic(text: string, expected = 0, isKnown = false): Traffic {
-    const from = address(text)
+  traffic(from: Address, expected = 0, isKnown = false): Traffic {
     return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
   /** What a new address pays in this network. */
-  price(text: string, some: Partial<AddressCounts> = {}) {
-    return priceOf({ challenges: 0, limitPerMinute: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
+  price(from: Address, some: Partial<AddressCounts> = {}) {
+    return priceOf({ ...COUNTS, ...some }, this.traffic(from), PRICING)
   }
 }
 
-const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
+const [CARRIER, RENTED] = [address('203.0.113.251'), address('198.51.100.251')]
+const [OWNER_OF_48, STRANGER] = [address('2001:db8:1:ffff::1'), address('192.0.2.1')]
 /** After two quiet hours a store no longer learns from all proofs. */
 const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
   const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
-    return priceOf({ challenges, limitPerMinute: 30, accepted: 0 }, NO_TRAFFIC, PRICING).addressBits
+    return priceOf({ ...COUNTS, challenges }, NO_TRAFFIC, PRICING).addressBits
   })
   assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
 })
@@ -129,7 +130,7 @@ test('a network without history costs nothing up to what is free, then a bit for
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
     assert.equal(town.price(RENTED).networkBits, bits, `${rented} a minute`)
-    assert.equal(town.price('192.0.2.1').costliest, undefined, 'another network')
+    assert.equal(town.price(STRANGER).costliest, undefined, 'another network')
     town.nowMs += 6 * MINUTE_MS
     assert.equal(town.price(RENTED).networkBits, 0, 'minutes later')
   }
@@ -138,8 +139,8 @@ test('a network without history costs nothing up to what is free, then a bit for
 test('a /48 pays, a whole /32, and a whole /16 of IPv4, though each network in it brings little', () => {
   for (const [flow, perMinute, inside, paid] of [
     ['ownerOf48', 150, OWNER_OF_48, [3, 48]],
-    ['ownerOf32', 3000, '2001:db8:ffff::1', [4, 32]],
-    ['ownerOf16', 3000, '198.51.251.1', [4, 16]],
+    ['ownerOf32', 3000, address('2001:db8:ffff::1'), [4, 32]],
+    ['ownerOf16', 3000, address('198.51.251.1'), [4, 16]],
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, [flow]: perMinute })
     const { networkBits, costliest } = town.price(inside)
@@ -205,32 +206,27 @@ test('in its first hour a store learns everything: a site that moves here is at 
 
 test('a site under attack: addresses that return pay up to four bits, others none, and minutes later nobody', () => {
   const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
-  const { siteBits, isReturning } = town.price('192.0.2.1', { accepted: 2 })
+  const { siteBits, isReturning } = town.price(STRANGER, { accepted: 2 })
   assert.deepEqual([siteBits, isReturning], [4, true])
-  assert.equal(town.price('192.0.2.1', { accepted: 1 }).siteBits, 0)
+  assert.equal(town.price(STRANGER, { accepted: 1 }).siteBits, 0)
   town.nowMs += 2 * MINUTE_MS
-  assert.equal(town.price('192.0.2.1', { accepted: 2 }).siteBits, 0)
+  assert.equal(town.price(STRANGER, { accepted: 2 }).siteBits, 0)
 })
 
 test('what an operator expects of a site is usual, however quiet the days before were, and no more than that', () => {
   const isAttacked = (perMinute: number, expected: number) => {
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
-    const counts = { challenges: 0, limitPerMinute: 30, accepted: 2 }
-    return priceOf(counts, town.traffic('192.0.2.1', expected), PRICING).siteBits > 0
+    return priceOf({ ...COUNTS, accepted: 2 }, town.traffic(STRANGER, expected), PRICING).siteBits > 0
   }
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
 
 test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
-  const counts = { challenges: 30, limitPerMinute: 30, accepted: 2 }
-  const { addressBits, networkBits, siteBits } = priceOf(counts, town.traffic(RENTED), PRICING)
+  const { addressBits, networkBits, siteBits } = town.price(RENTED, { challenges: 30, accepted: 2 })
   assert.deepEqual([addressBits, networkBits, networkBits + siteBits], [4, 2, 4])
-  const known = priceOf(
-    { ...counts, challenges: 0 },
-    { ...town.traffic(RENTED, 0, true), networkRates: [] },
-    PRICING,
-  )
+  const siteAlone = { ...town.traffic(RENTED, 0, true), networkRates: [] }
+  const known = priceOf({ ...COUNTS, accepted: 2 }, siteAlone, PRICING)
   assert.deepEqual([known.networkBits, known.siteBits], [0, 1])
 })
 
@@ -241,7 +237,7 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
   assert.ok(
-    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING).isUnderpriced,
+    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING).isUnderpriced,
     'a raise',
   )
   const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
@@ -249,15 +245,14 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
   const attacked = quiet()
     .run(3 * MINUTE_MS, { people: 1200 }, 2)
-    .traffic('192.0.2.1')
+    .traffic(STRANGER)
   assert.deepEqual([isCut(21, attacked, 2), isCut(22, attacked, 2)], [true, false])
 })
 
 test('a raise adds to the base, up to the maximum', () => {
-  const difficulty = { base: 18, min: 16, max: 28 }
-  assert.deepEqual(boundsOf(difficulty, 0), difficulty)
-  assert.deepEqual(boundsOf(difficulty, 3), { ...difficulty, base: 21, raise: 3 })
-  assert.deepEqual(boundsOf({ ...difficulty, max: 22 }, 8), { ...difficulty, max: 22, base: 22, raise: 4 })
+  assert.deepEqual(boundsOf(BOUNDS, 0), BOUNDS)
+  assert.deepEqual(boundsOf(BOUNDS, 3), { ...BOUNDS, base: 21, raise: 3 })
+  assert.deepEqual(boundsOf({ ...BOUNDS, max: 22 }, 8), { ...BOUNDS, max: 22, base: 22, raise: 4 })
 })
 
 test('a stock that is sent at once: each proof that is too cheap is taken back, so neighbours pay one bit', () => {
@@ -266,8 +261,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   for (let proof = 0; proof < 250; proof++) {
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
-    const traffic = trafficOf(town.at(from), networkPricing(from, PRICING), 0, false, PRICING)
-    if (checkPrice(18, BOUNDS, 0, traffic, PRICING).isUnderpriced) town.add(from, 0, -1)
+    if (checkPrice(18, BOUNDS, 0, town.traffic(from), PRICING).isUnderpriced) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)
@@ -279,12 +273,12 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
 test('a proof that is taken back leaves nothing as usual, also where the meter stands at its budget', () => {
   for (const rented of [0, 60, 79, 80, 200]) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
-    const usual = () => town.at(address(RENTED)).networks[0]!.usual
+    const usual = () => town.at(RENTED).networks[0]!.usual
     const before = usual()
     for (let proof = 0; proof < 1000; proof++) {
-      town.add(address(RENTED))
+      town.add(RENTED)
       town.nowMs += 5 // it fades before it is taken back
-      town.add(address(RENTED), 0, -1)
+      town.add(RENTED, 0, -1)
     }
     assert.ok(Math.abs(usual() - before) < 0.5, `${rented}: ${before} -> ${usual()}`)
   }
@@ -296,7 +290,7 @@ test('if the clock is set back or ahead, meters go on fading, and no store is yo
     town.nowMs += stepMs
     town.run(6 * MINUTE_MS, { people: 5 })
     assert.equal(town.price(OWNER_OF_48).networkBits, 0)
-    assert.ok(town.at(address(OWNER_OF_48)).ageMs >= 0)
+    assert.ok(town.at(OWNER_OF_48).ageMs >= 0)
     town.nowMs -= stepMs
     assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).networkBits >= 3, `${stepMs}`)
   }

@@ -132,7 +132,7 @@ export async function openPage(
   await context.exposeBinding('noteViolation', (_, violation: PolicyReport) => {
     visit.violations.push(violation)
   })
-  await context.addInitScript(observe)
+  await context.addInitScript(OBSERVE)
   await prepare?.(visit.page)
   await visit.page.goto(url)
   return visit
@@ -170,28 +170,12 @@ export async function traceTasks(browser: Browser): Promise<() => Promise<Longes
   }
 }
 
-/** What `observe` uses of `window`; tests are compiled without the types of browsers. */
-interface ObservedWindow {
-  noteViolation(violation: PolicyReport): unknown
-  addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void
-}
-
-interface ViolationEvent {
-  readonly effectiveDirective: string
-  readonly blockedURI: string
-  readonly documentURI: string
-}
-
-/**
- * Runs in every document before its own scripts. Functions that are sent to a page must contain no named function: tsx wraps
- * those in a helper that pages lack.
- */
-function observe(): void {
-  const page = globalThis as unknown as ObservedWindow
-  page.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, documentURI }) => {
-    page.noteViolation({ directive: effectiveDirective, blocked: blockedURI, document: documentURI })
-  })
-}
+/** Runs in every document before its own scripts. */
+const OBSERVE = `addEventListener('securitypolicyviolation', event => noteViolation({
+  directive: event.effectiveDirective,
+  blocked: event.blockedURI,
+  document: event.documentURI,
+}))`
 
 const AXE = new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)
 
@@ -216,20 +200,13 @@ interface AxeOptions {
  *
  * @throws Error if there was nothing to check
  */
-export async function axeViolations(page: Page, options: AxeOptions = {}): Promise<string[]> {
-  const { selector = 'html', hasBestPractices = false } = options
+export async function axeViolations(page: Page, what: AxeOptions = {}): Promise<string[]> {
+  const { selector = 'html', hasBestPractices = false } = what
   await page.evaluate(readFileSync(AXE, 'utf8'))
   const tags = hasBestPractices ? [...WCAG_22_AA, 'best-practice'] : WCAG_22_AA
-  const { violations, passes } = await page.evaluate(
-    ([include, runOnly]) => {
-      const { axe } = globalThis as unknown as {
-        axe: { run(context: object, options: object): Promise<AxeResults> }
-      }
-      // axe would wait for an answer of frames into which it was not loaded.
-      return axe.run({ include: [include] }, { runOnly, iframes: false })
-    },
-    [selector, tags] as const,
-  )
+  // axe would wait for an answer of frames into which it was not loaded.
+  const options = JSON.stringify([{ include: [selector] }, { runOnly: tags, iframes: false }])
+  const { violations, passes } = (await page.evaluate(`axe.run(...${options})`)) as AxeResults
   if (violations.length + passes.length === 0) throw new Error(`axe found nothing to look at in ${selector}`)
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ target, failureSummary }) => `${id} at ${JSON.stringify(target)}: ${failureSummary}`),

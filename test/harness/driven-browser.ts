@@ -5,13 +5,13 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
 import { freePort } from './ports.ts'
 import { hasEnded, leftovers } from './processes.ts'
+import { temporaryDir } from './temporary.ts'
 
 type DrivenEngine = 'firefox' | 'webkit'
 export const DRIVEN_ENGINES: readonly DrivenEngine[] = ['firefox', 'webkit']
@@ -32,7 +32,7 @@ export class DrivenBrowser {
   #send!: Send
   #output = ''
   readonly #programs: ChildProcess[] = []
-  readonly #home = mkdtempSync(join(tmpdir(), 'powgate-browser-'))
+  readonly #home = temporaryDir('browser')
 
   private constructor(engine: DrivenEngine) {
     this.engine = engine
@@ -84,7 +84,6 @@ export class DrivenBrowser {
       process.kill(-program.pid!, 'SIGKILL') // the group: other processes of a browser would still write to its folder
       await once(program, 'exit')
     }
-    rmSync(this.#home, { recursive: true, force: true, maxRetries: 10 })
   }
 
   #run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {

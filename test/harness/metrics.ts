@@ -98,11 +98,8 @@ export class PrometheusText {
   /** Values that never decrease, by series: counters, and histograms with their buckets. */
   get counts(): ReadonlyMap<string, number> {
     const families = [...this.families.values()].filter(({ type }) => type !== 'gauge')
-    return new Map(
-      families.flatMap(({ samples }) =>
-        samples.map(({ name, labels, value }) => [seriesOf(name, labels), value] as const),
-      ),
-    )
+    const samples = families.flatMap(family => family.samples)
+    return new Map(samples.map(({ name, labels, value }) => [seriesOf(name, labels), value]))
   }
 
   samples(name: string): readonly Sample[] {
@@ -181,14 +178,9 @@ function checkHistogram({ name, samples }: Family): void {
       assert.ok(index === 0 || bounds[index]! > bounds[index - 1]!, `${series}: bounds do not ascend`)
       assert.ok(value >= (buckets[index - 1]?.value ?? 0), `${series}: buckets are not cumulative`)
     }
-    const [sums, counts] = ['_sum', '_count'].map(suffix =>
-      ofSeries.filter(sample => sample.name === name + suffix),
-    )
-    assert.equal(sums!.length, 1, `${series}_sum`)
-    assert.deepEqual(
-      counts!.map(({ value }) => value),
-      [buckets.at(-1)!.value],
-      `${series}_count is not its bucket +Inf`,
-    )
+    const valuesOf = (suffix: string) =>
+      ofSeries.filter(sample => sample.name === name + suffix).map(({ value }) => value)
+    assert.equal(valuesOf('_sum').length, 1, `${series}_sum`)
+    assert.deepEqual(valuesOf('_count'), [buckets.at(-1)!.value], `${series}_count is not its bucket +Inf`)
   }
 }

@@ -116,8 +116,8 @@ const nginxServer = (port: number, upstream: number, idle: string) => `
   }
 `
 
-/** @param lines the rest of the section of the backend */
-const haproxyConfig = (port: number, mode: 'http' | 'tcp', idle: string, lines: readonly string[]) => `
+/** @param backend the rest of the section of the backend */
+const haproxyConfig = (port: number, mode: 'http' | 'tcp', idle: string, backend: string) => `
 global
   maxconn 4000
   nbthread 1
@@ -129,22 +129,19 @@ defaults
 frontend public
   bind 127.0.0.1:${port}
   default_backend powgate
-backend powgate
-${lines.map(line => `  ${line}\n`).join('')}`
+backend powgate${backend}
+`
 
-const HAPROXY_LINES = {
-  haproxy: (upstream: number) => [
-    'option forwardfor',
-    'http-request set-header X-Request-Id %[uuid()]',
-    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s`,
-  ],
-  'haproxy-v2': (upstream: number) => [
-    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s send-proxy-v2`,
-  ],
-  'haproxy-tcp': (upstream: number) => [
-    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`,
-  ],
+/** How HAProxy calls the service. */
+const HAPROXY_SERVER = {
+  haproxy: 'pool-purge-delay 2s',
+  'haproxy-v2': 'pool-purge-delay 2s send-proxy-v2',
+  'haproxy-tcp': 'send-proxy-v2',
 }
+/** What the section of the backend says besides, where clients are told by headers. */
+const HAPROXY_HEADERS = `
+  option forwardfor
+  http-request set-header X-Request-Id %[uuid()]`
 
 function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: string): string {
   if (kind === 'nginx') return nginxServer(port, upstream, nginxIdle)
@@ -153,7 +150,9 @@ function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: st
   const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
   // A relayed TCP connection is idle whenever the client is idle.
   const idle = mode === 'tcp' ? '8s' : '30s'
-  return haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream))
+  const headers = kind === 'haproxy' ? HAPROXY_HEADERS : ''
+  const server = `\n  server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} ${HAPROXY_SERVER[kind]}`
+  return haproxyConfig(port, mode, idle, headers + server)
 }
 
 type Program = 'nginx' | 'haproxy' | 'apache2' | 'caddy'

@@ -25,7 +25,7 @@ export function requestText(line: string, headers: readonly string[] = [], body?
 export class RawConnection {
   readonly socket: Socket
   #bytes = Buffer.alloc(0)
-  #isClosed = false
+  isClosed = false
   #changed: () => void = () => {}
 
   private constructor(socket: Socket) {
@@ -37,7 +37,7 @@ export class RawConnection {
     })
     socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => {
-      this.#isClosed = true
+      this.isClosed = true
       this.#changed()
     })
   }
@@ -48,15 +48,11 @@ export class RawConnection {
     return new RawConnection(socket)
   }
 
-  get isClosed(): boolean {
-    return this.#isClosed
-  }
-
   /** Sends each part in a segment of its own, as far as a test can ensure. */
   async send(...parts: readonly (string | Buffer)[]): Promise<void> {
     for (const [index, part] of parts.entries()) {
       if (index > 0) await new Promise(resolve => setTimeout(resolve, 2))
-      if (!this.#isClosed) this.socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part)
+      if (!this.isClosed) this.socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part)
     }
   }
 
@@ -69,7 +65,7 @@ export class RawConnection {
         this.#bytes = this.#bytes.subarray(read.bytes)
         return read.answer
       }
-      if (this.#isClosed) return undefined
+      if (this.isClosed) return undefined
       const leftMs = giveUpAt - performance.now()
       if (leftMs <= 0) throw new Error(`no answer within ${ANSWER_MS} ms`)
       await this.#change(leftMs)
@@ -89,11 +85,11 @@ export class RawConnection {
    * @returns all that comes from now on until the service ends the connection, or is quiet for so long
    */
   async rest(quietMs = 5000): Promise<{ readonly text: string; readonly isClosed: boolean }> {
-    for (let length = -1; !this.#isClosed && length !== this.#bytes.length; ) {
+    for (let length = -1; !this.isClosed && length !== this.#bytes.length; ) {
       length = this.#bytes.length
       await this.#change(length === 0 ? ANSWER_MS : quietMs)
     }
-    const isClosed = this.#isClosed // by the service
+    const { isClosed } = this // by the service
     this.close()
     return { text: this.#bytes.toString('latin1'), isClosed }
   }

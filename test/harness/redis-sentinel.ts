@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { eventually } from './eventually.ts'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, leftovers } from './processes.ts'
-import { askOnce, RedisServer, type ServerOptions } from './redis.ts'
+import { askOnce, clientOptions, RedisServer, type ServerOptions } from './redis.ts'
 import { temporaryDir } from './temporary.ts'
 
 interface SentinelOptions extends ServerOptions {
@@ -54,11 +54,7 @@ export class RedisSentinels {
 
   #launch(port: number, primaryPort: number): void {
     const { engine = 'redis', tls, password, sentinelPassword, downAfterMs = 1000 } = this.#options
-    const tlsLines: string[] = [] // the server's arguments as lines: Sentinel has no `tls-cluster`
-    const tlsArgs = tls?.serverArgs ?? []
-    for (let index = 0; index < tlsArgs.length; index += 2)
-      if (tlsArgs[index] !== '--tls-cluster')
-        tlsLines.push(`${tlsArgs[index]!.slice(2)} ${tlsArgs[index + 1]}`)
+    const tlsLines = Object.entries(tls?.serverSettings ?? {}).map(setting => setting.join(' '))
     const lines = [
       ...(tls === undefined ? [`port ${port}`] : ['port 0', `tls-port ${port}`, ...tlsLines]),
       'bind 127.0.0.1',
@@ -75,30 +71,22 @@ export class RedisSentinels {
     this.#processes.push(spawn(`${engine}-server`, [file, '--sentinel'], { stdio: 'ignore' }))
   }
 
-  async ask(...args: string[]): Promise<unknown> {
-    const { tls, sentinelPassword } = this.#options
-    const options = {
-      host: '127.0.0.1',
-      port: this.ports[0]!,
-      ...(sentinelPassword === undefined ? {} : { password: sentinelPassword }),
-      ...(tls === undefined ? {} : { tls: tls.clientOptions }),
-      enableReadyCheck: false,
-    }
-    return await askOnce(options, 'sentinel', ...args)
+  ask(...args: string[]): Promise<unknown> {
+    const { tls, sentinelPassword: password } = this.#options
+    const options = { ...clientOptions(this.ports[0]!, { tls, password }), enableReadyCheck: false }
+    return askOnce(options, 'sentinel', ...args)
   }
 
   /** Waits until the first Sentinel knows all running servers, and every replica follows the primary. */
   async untilWhole(): Promise<void> {
     const running = this.servers.filter(server => server.isRunning).length
+    const field = (record: readonly string[], name: string) => record[record.indexOf(name) + 1]
     await eventually(FORM_MS, 'the Sentinels know each other and the replicas', async () => {
-      const flat = (await this.ask('master', 'main')) as string[]
-      const field = (name: string) => flat[flat.indexOf(name) + 1]
-      if (field('flags') !== 'master' || field('num-other-sentinels') !== '2') return false
+      const primary = (await this.ask('master', 'main')) as string[]
+      if (field(primary, 'flags') !== 'master' || field(primary, 'num-other-sentinels') !== '2') return false
       const replicas = (await this.ask('replicas', 'main')) as string[][]
       const following = replicas.filter(
-        replica =>
-          replica[replica.indexOf('flags') + 1] === 'slave' &&
-          replica[replica.indexOf('master-link-status') + 1] === 'ok',
+        each => field(each, 'flags') === 'slave' && field(each, 'master-link-status') === 'ok',
       )
       return following.length >= running - 1
     })

@@ -41,13 +41,15 @@ export class Certificates {
     )
   }
 
-  get serverArgs(): string[] {
-    return [
-      ...['--tls-cert-file', this.serverCert, '--tls-key-file', this.serverKey],
-      ...['--tls-ca-cert-file', this.ca],
-      ...['--tls-auth-clients', this.#clientsMustShow ? 'yes' : 'no'],
-      ...['--tls-replication', 'yes', '--tls-cluster', 'yes'],
-    ]
+  /** Of a server and of a Sentinel. */
+  get serverSettings(): Record<string, string> {
+    return {
+      'tls-cert-file': this.serverCert,
+      'tls-key-file': this.serverKey,
+      'tls-ca-cert-file': this.ca,
+      'tls-auth-clients': this.#clientsMustShow ? 'yes' : 'no',
+      'tls-replication': 'yes',
+    }
   }
 
   get cliArgs(): string[] {
@@ -64,12 +66,8 @@ export class Certificates {
   }
 
   get settings(): Record<string, string> {
-    return {
-      POWGATE_REDIS_TLS_CA: this.ca,
-      ...(this.#clientsMustShow
-        ? { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
-        : {}),
-    }
+    const own = { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
+    return { POWGATE_REDIS_TLS_CA: this.ca, ...(this.#clientsMustShow && own) }
   }
 }
 

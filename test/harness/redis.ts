@@ -66,7 +66,9 @@ export class RedisServer {
   #portArgs(): string[] {
     const { tls } = this.options
     if (tls === undefined) return ['--port', String(this.port)]
-    return ['--port', '0', '--tls-port', String(this.port), ...tls.serverArgs]
+    const settings = Object.entries({ ...tls.serverSettings, 'tls-cluster': 'yes' })
+    const settingArgs = settings.flatMap(([name, value]) => [`--${name}`, value])
+    return ['--port', '0', '--tls-port', String(this.port), ...settingArgs]
   }
 
   async kill(): Promise<void> {
@@ -91,15 +93,8 @@ export class RedisServer {
     return this.#process !== undefined
   }
 
-  /** Options for the tests' own ioredis clients, which reconnect as usual. */
   get clientOptions() {
-    const { tls, password } = this.options
-    return {
-      host: '127.0.0.1',
-      port: this.port,
-      ...(password === undefined ? {} : { password }),
-      ...(tls === undefined ? {} : { tls: tls.clientOptions }),
-    }
+    return clientOptions(this.port, this.options)
   }
 
   ask(command: string, ...args: (string | number)[]): Promise<unknown> {
@@ -122,9 +117,17 @@ export class RedisServer {
   }
 }
 
+/** Options for the tests' own ioredis clients, which reconnect as usual. */
+export const clientOptions = (port: number, { tls, password }: ServerOptions) => ({
+  host: '127.0.0.1',
+  port,
+  ...(password === undefined ? {} : { password }),
+  ...(tls === undefined ? {} : { tls: tls.clientOptions }),
+})
+
 /** Sends one command to a server or a Sentinel, on a connection of its own. */
 export async function askOnce(
-  options: RedisServer['clientOptions'] & { readonly enableReadyCheck?: boolean },
+  options: ReturnType<typeof clientOptions> & { readonly enableReadyCheck?: boolean },
   command: string,
   ...args: (string | number)[]
 ) {

@@ -1,4 +1,4 @@
-/** Directories that go when the process ends. */
+/** Directories that go when the process ends; by then a browser that was killed may still write to one. */
 
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 const dirs: string[] = []
 process.once('exit', () => {
-  for (const dir of dirs) rmSync(dir, { recursive: true, force: true })
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true, maxRetries: 10 })
 })
 
 export function temporaryDir(name: string): string {

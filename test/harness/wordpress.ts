@@ -18,6 +18,8 @@ export const PASSWORD = 'a password of the tests'
 
 export class WordPress {
   readonly #dir = temporaryDir('wordpress')
+  readonly #socket = join(this.#dir, 'sql')
+  readonly #logPath = join(this.#dir, 'php.log')
   #port = 0
 
   get url(): string {
@@ -38,10 +40,6 @@ export class WordPress {
       null,
     )
     await this.#serve()
-  }
-
-  get #socket(): string {
-    return join(this.#dir, 'sql')
   }
 
   async #startDatabase(): Promise<void> {
@@ -65,8 +63,7 @@ export class WordPress {
     const root = join(this.#dir, 'root')
     execFileSync('cp', ['-rL', CODE, root])
     const content = join(root, 'wp-content')
-    mkdirSync(join(content, 'plugins'), { recursive: true })
-    mkdirSync(join(content, 'mu-plugins'), { recursive: true })
+    for (const name of ['plugins', 'mu-plugins']) mkdirSync(join(content, name), { recursive: true })
     const zip = join(this.#dir, 'powgate.zip')
     execFileSync(process.execPath, ['--import', 'tsx', SCRIPT, zip], {
       stdio: ['ignore', 'ignore', 'inherit'],
@@ -125,10 +122,6 @@ export class WordPress {
     }
   }`,
     )
-  }
-
-  get #logPath(): string {
-    return join(this.#dir, 'php.log')
   }
 
   /** What PHP has logged since the last call. */

@@ -79,17 +79,11 @@ const tokens = fc
   })
 
 const redemptions: fc.Arbitrary<readonly Member[]> = fc
-  .tuple(
-    tokens,
-    fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }),
-    fc.option(fc.uuid(), { nil: undefined }),
+  .record(
+    { token: tokens, expectedIp: fc.oneof(fc.ipV4(), fc.ipV6()), idempotencyKey: fc.uuid() },
+    { requiredKeys: ['token'] },
   )
-  .map(([token, expectedIp, idempotencyKey]): readonly Member[] => {
-    const members = Object.entries({ token, expectedIp, idempotencyKey }).filter(
-      ([, value]) => value !== undefined,
-    )
-    return members.map(([name, value]) => [name, `"${value}"`])
-  })
+  .map(some => Object.entries(some).map(([name, value]): Member => [name, `"${value}"`]))
 
 const NUMBERS = [
   ...['7', '7.0', '7e0', '0', '-0', '01', '00', '-1', '1.5', '0.0', '+1', '0x1', ''],
@@ -159,10 +153,8 @@ function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer>
       .map(([some, [at, value], name, changes]) => {
         const all = some.map((member, index): Member => (index === at && value ? [member[0], value] : member))
         const text = textOf(name === undefined ? all : [...all, [name, '"1.2.3.4"']])
-        return Buffer.from(
-          changes.reduce((now, change) => change(now), text),
-          'latin1',
-        )
+        const whole = changes.reduce((now, change) => change(now), text)
+        return Buffer.from(whole, 'latin1')
       }),
   )
 }

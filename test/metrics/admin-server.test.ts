@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, describe, type TestContext, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { pino } from 'pino'
 import { isLoopback } from '../../src/addresses/address.ts'
 import { type AdminRoute, isLocalName, startAdminServer } from '../../src/admin/admin-server.ts'
@@ -33,19 +33,16 @@ const routes: AdminRoute[] = [
   },
 ]
 
-const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], hosts?: readonly string[]) => {
-  const place = {
-    adminHost: hosts === undefined ? '127.0.0.1' : '0.0.0.0',
-    adminHosts: [...(hosts ?? [])],
-    adminPort,
-  }
-  return startAdminServer(place, supervisor, paths, log)
-}
-
-/** Serves until the test ends. */
-async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[], hosts?: readonly string[]]) {
+/** Serves until the test ends, or all tests. @param hosts are given off loopback */
+async function serving(
+  t: { after(end: () => void): void },
+  paths: AdminRoute[] = [],
+  hosts?: readonly string[],
+) {
   const port = await freePort()
-  const server = (await serve(port, paths, hosts))!
+  const adminHost = hosts === undefined ? '127.0.0.1' : '0.0.0.0'
+  const place = { adminHost, adminHosts: [...(hosts ?? [])], adminPort: port }
+  const server = (await startAdminServer(place, supervisor, paths, log))!
   t.after(() => server.close().closeAllConnections())
   const connected = (count: number) =>
     Array.from({ length: count }, () => {
@@ -53,15 +50,13 @@ async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[],
       t.after(() => socket.destroy())
       return socket
     })
+  const url = `http://127.0.0.1:${port}`
   const statusOf = async (path: string, headers: Record<string, string> = {}) =>
-    (await call(`http://127.0.0.1:${port}${path}`, { headers })).status
-  return { statusOf, connected }
+    (await call(url + path, { headers })).status
+  return { port, url, statusOf, connected }
 }
 
-const port = await freePort()
-const url = `http://127.0.0.1:${port}`
-const server = (await serve(port, routes))!
-after(() => server.close().closeAllConnections())
+const { port, url } = await serving({ after }, routes)
 
 describe('the admin port', { concurrency: true }, () => {
   test('answers GET and HEAD with headers that keep it out of caches and from being guessed at', async () => {

@@ -12,7 +12,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
 import { storePid, workerPids } from '../harness/processes.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, type TestSite } from '../harness/service.ts'
 import { numbers } from '../harness/values.ts'
 
@@ -97,6 +97,9 @@ const WITHOUT_STORE = /^(other|content) | 405 /
 const countOf = (sent: Iterable<readonly [string, number]>, isMeant: (what: string) => boolean) =>
   [...sent].filter(([what]) => isMeant(what)).reduce((sum, [, count]) => sum + count, 0)
 
+const answersBetween = (before: PrometheusText, after: PrometheusText) =>
+  countOf(growth(before, after), series => series.startsWith('powgate_requests_total'))
+
 test('two workers: a counted load of every endpoint gives exactly equal counters', async () => {
   const observed = await startObserved('embedded', LIMITS_ENV)
   const subject = new Subject()
@@ -107,10 +110,7 @@ test('two workers: a counted load of every endpoint gives exactly equal counters
   const requests = countOf(sent, () => true)
   const after = await eventually(60_000, 'both workers told their counts', async () => {
     const scraped = await observed.scrape()
-    const answers = [...growth(before, scraped)].filter(([series]) =>
-      series.startsWith('powgate_requests_total'),
-    )
-    return countOf(answers, () => true) >= requests ? scraped : undefined
+    return answersBetween(before, scraped) >= requests ? scraped : undefined
   })
   checkAnswers(sent, before, after)
   checkJudgements(sent, before, after)
@@ -122,12 +122,12 @@ test('two workers: a counted load of every endpoint gives exactly equal counters
 
 function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText): void {
   const grown = growth(before, after)
-  const answers = [...grown].filter(([series]) => series.startsWith('powgate_requests_total'))
+  const grownOf = (name: string) => new Map([...grown].filter(([series]) => series.startsWith(name)))
   const expected = [...sent].map(([what, count]) => {
     const [endpoint = '', status = '', outcome = ''] = what.split(' ')
     return [seriesOf('powgate_requests_total', { endpoint, status, outcome }), count] as const
   })
-  assert.deepEqual(new Map(answers), new Map(expected))
+  assert.deepEqual(grownOf('powgate_requests_total'), new Map(expected))
   for (const endpoint of ['challenge', 'verify', 'verify-token', 'content', 'other']) {
     const timed = grown.get(seriesOf('powgate_request_duration_seconds_count', { endpoint }))
     const count = countOf(sent, what => what.startsWith(`${endpoint} `))
@@ -141,8 +141,7 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
     const [endpoint = '', policy = ''] = what.split(' ')
     return [seriesOf('powgate_rate_limited_total', { endpoint, policy }), count] as const
   })
-  const found = [...grown].filter(([series]) => series.startsWith('powgate_rate_limited_total'))
-  assert.deepEqual(new Map(found), new Map(limited))
+  assert.deepEqual(grownOf('powgate_rate_limited_total'), new Map(limited))
 }
 
 function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusText): void {
@@ -178,7 +177,7 @@ function checkStore(sent: Sent, before: PrometheusText, after: PrometheusText): 
 async function checkAborts({ service, scrape }: Observed): Promise<void> {
   const aborted = async () => (await scrape()).value('powgate_requests_aborted_total', { endpoint: 'verify' })
   assert.equal(await aborted(), 0)
-  const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: site_${'0'.repeat(22)}\r\nContent-Length: 9\r\n\r\n`
+  const head = requestText('POST /verify', [`X-Site-Key: site_${'0'.repeat(22)}`, 'Content-Length: 9'])
   const sockets = Array.from({ length: 3 }, () => connect(service.port, '127.0.0.1'))
   for (const socket of sockets) socket.write(`${head}{`)
   const inFlight = async () => (await scrape()).value('powgate_requests_under_way')
@@ -206,7 +205,6 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   assert.deepEqual(labels('powgate_event_loop_lag_seconds', 'stat'), ['max', 'mean', 'p99'])
   assert.equal(metrics.value('powgate_workers'), 2)
   for (const { value } of metrics.samples('process_resident_memory_bytes')) assert.ok(value > 1e7)
-  assert.equal(metrics.value('process_resident_memory_bytes', { process: 'primary' }) > 0, true)
   assert.deepEqual(labels('powgate_build_info', 'node'), [process.version])
   assert.deepEqual(labels('powgate_build_info', 'process'), processes)
   const value = (name: string, label?: string) => metrics.value(name, label ? { process: label } : {})
@@ -351,23 +349,20 @@ async function pump(port: number, next: () => string | undefined): Promise<void>
   connection.close()
 }
 
-const request = (line: string, headers: string): string => `${line} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
-
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
 
-const forwarded = () => `X-Forwarded-For: ${Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')}\r\n`
+const forwarded = () => `X-Forwarded-For: ${Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')}`
 
 const MADE_UP = [
   // These are refused before the store is asked.
-  () => request('GET /challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
-  () => request(`GET /${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
-  () => request(`DELETE /verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
+  () => requestText('GET /challenge', [`X-Site-Key: ${randomText()}"\\{}`]),
+  () => requestText(`GET /${randomText()}?${randomText()}`, [`X-Request-Id: ${randomText()}`]),
+  () => requestText(`DELETE /verify-token?${randomText()}`, [`Authorization: Bearer ${randomText()}`]),
   // These are refused after the store said that there is no such site, or no such key.
-  () => request('GET /challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded()}`),
+  () => requestText('GET /challenge', [`X-Site-Key: ${newSiteKey(randomBytes(96))}`, forwarded()]),
   () => {
-    const body = 'Content-Type: application/json\r\nContent-Length: 2\r\n'
-    const key = `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\n`
-    return `${request('POST /verify-token', key + body + forwarded())}{}`
+    const key = `Authorization: Bearer ${newApiKey(randomBytes(128))}`
+    return requestText('POST /verify-token', [key, 'Content-Type: application/json', forwarded()], '{}')
   },
 ]
 
@@ -388,8 +383,7 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
   await flood(FLOOD)
   const after = await scrape()
   assert.deepEqual(after.series, before.series)
-  const answered = countOf(growth(before, after), series => series.startsWith('powgate_requests_total'))
-  assert.equal(answered, FLOOD)
+  assert.equal(answersBetween(before, after), FLOOD)
   for (const labels of [
     { endpoint: 'challenge', outcome: 'site-unknown', status: '403' },
     { endpoint: 'challenge', outcome: 'site-key-malformed', status: '400' },

@@ -29,20 +29,13 @@ function issued(site: Site, difficulty: number, raise = 0): Ending {
   return { kind: 'issued', site, nonce: '', issuedAtMs: 0, puzzle: 'sha256', difficulty, bounds, ...about }
 }
 
-const judged = (site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending => ({
-  kind: 'judged',
-  site,
-  nonce: '',
-  passed,
-  score,
-  reasons,
-  signals: undefined,
-})
+function judged(site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending {
+  return { kind: 'judged', site, nonce: '', passed, score, reasons, signals: undefined }
+}
 
-const refused = (reason: Reason, policy?: Policy): Ending => ({
-  kind: 'refused',
-  refusal: { reason, ...(policy && { policy }) },
-})
+function refused(reason: Reason, policy?: Policy): Ending {
+  return { kind: 'refused', refusal: { reason, ...(policy && { policy }) } }
+}
 
 function newStats(metricsSites: readonly string[] = []): Stats {
   return new Stats({

@@ -13,17 +13,20 @@ import { eventually } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
+function newStore(hungSeconds?: number): StoreProcess {
+  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
+  return new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
+}
+
 test('a store process that cannot be forked, such as while Node.js is upgraded, is a start that failed, not one that hangs', async t => {
   const path = process.execPath
   t.after(() => (process.execPath = path))
   process.execPath = '/nowhere/node'
-  const store = new StoreProcess(loadConfig({}), createLogger('silent', {}, []), new Totals())
-  await assert.rejects(store.start(), { message: /ENOENT/ })
+  await assert.rejects(newStore().start(), { message: /ENOENT/ })
 })
 
 test('a store process for which there is no memory, so that fork throws, is started a moment later', async t => {
-  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
-  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals())
+  const store = newStore()
   await store.start()
   const spawn = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn', () => {
     throw new Error('spawn ENOMEM')
@@ -43,9 +46,7 @@ test('a store process whose primary ended before it was loaded ends', async () =
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
-  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
-  const hungSeconds = 6 // a busy machine may stop a process for some seconds
-  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
+  const store = newStore(6) // a busy machine may stop a process for some seconds
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!

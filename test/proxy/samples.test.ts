@@ -156,18 +156,17 @@ describe('samples of the documentation', () => {
     const headers = { Host: NAME, 'X-Site-Key': site.siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
     const ask = (tls: Call['tls'], path = '/challenge') =>
       call(`https://127.0.0.1:${proxy.port}${path}`, { headers, tls: { servername: NAME, ...tls } })
-    const { cert, key } = certificates.clientOptions
+    const ofCdn = certificates.clientOptions
     // The proxy asks for a certificate, which the observer's client has not: it asks the first host.
     const isBoundTo = await nonceObserver(`http://${HOSTS[0]}:${hostPort}`, site)
-    const { status, json } = await ask({ cert, key })
+    const { status, json } = await ask(ofCdn)
     assert.equal(status, 200)
     assert.ok(isBoundTo(json.nonce, visitor))
-    const { cert: otherCert, key: otherKey } = strangers.clientOptions
     assert.equal((await ask({})).status, 400)
-    assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
+    assert.equal((await ask(strangers.clientOptions)).status, 400)
     assert.equal((await ask({ servername: 'other.example' })).status, 421)
     for (const path of ['/verify-token', '/siteverify', '/turnstile/v0/siteverify'])
-      assert.equal((await ask({ cert, key }, path)).status, 403)
+      assert.equal((await ask(ofCdn, path)).status, 403)
   })
 })
 

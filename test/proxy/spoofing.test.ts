@@ -6,7 +6,7 @@
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { Client } from '../harness/client.ts'
+import { Client, type Sender } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -32,6 +32,9 @@ function row(about: string, lines: string | readonly string[], client: string): 
   return { about, lines: typeof lines === 'string' ? [lines] : lines, client }
 }
 
+/** Who is the client of most rows. */
+const CLIENT = '203.0.113.1'
+
 /** Trusted besides the peer, for chains of several proxies. */
 const TRUSTED_RANGE = '10.0.0.0/8'
 
@@ -47,34 +50,26 @@ const OTHER_HEADERS = [
 ]
 
 const SPOOFS: readonly Spoof[] = [
-  row('one address', xff('203.0.113.1'), '203.0.113.1'),
-  row('two lines', [xff('198.51.100.1'), xff('203.0.113.1')], '203.0.113.1'),
-  row(
-    'lines with lists',
-    [xff('1.1.1.1, 2.2.2.2'), xff('3.3.3.3, 203.0.113.1'), xff('10.1.1.1')],
-    '203.0.113.1',
-  ),
-  row(
-    'one line between others',
-    ['A: b', xff('203.0.113.1'), 'C: d', xff('10.1.1.1'), 'E: f'],
-    '203.0.113.1',
-  ),
-  row('a name in capitals', 'X-FORWARDED-FOR: 203.0.113.1', '203.0.113.1'),
-  row('names in two cases', [xff('198.51.100.1'), 'x-forwarded-for: 203.0.113.1'], '203.0.113.1'),
+  row('one address', xff('203.0.113.1'), CLIENT),
+  row('two lines', [xff('198.51.100.1'), xff('203.0.113.1')], CLIENT),
+  row('lines with lists', [xff('1.1.1.1, 2.2.2.2'), xff('3.3.3.3, 203.0.113.1'), xff('10.1.1.1')], CLIENT),
+  row('one line between others', ['A: b', xff('203.0.113.1'), 'C: d', xff('10.1.1.1'), 'E: f'], CLIENT),
+  row('a name in capitals', 'X-FORWARDED-FOR: 203.0.113.1', CLIENT),
+  row('names in two cases', [xff('198.51.100.1'), 'x-forwarded-for: 203.0.113.1'], CLIENT),
   row('a name with underscores', 'X_Forwarded_For: 203.0.113.1', 'peer'),
-  row('no space after the colon', 'X-Forwarded-For:203.0.113.1', '203.0.113.1'),
-  row('many lines', Array<string>(60).fill(xff('203.0.113.1')), '203.0.113.1'),
+  row('no space after the colon', 'X-Forwarded-For:203.0.113.1', CLIENT),
+  row('many lines', Array<string>(60).fill(xff('203.0.113.1')), CLIENT),
   row('more lines than the server takes', Array<string>(120).fill(xff('203.0.113.1')), 'refused'),
   // One form of each kind: test/addresses/forwarded-for.test.ts has the others.
-  row('proxies are passed over', xff('203.0.113.1, 10.1.1.1, 10.2.2.2'), '203.0.113.1'),
+  row('proxies are passed over', xff('203.0.113.1, 10.1.1.1, 10.2.2.2'), CLIENT),
   row('more proxies than are read', xff('10.1.1.1,'.repeat(399).concat('10.1.1.1')), 'peer'),
   row('more bytes than the server takes', xff('198.51.100.1,'.repeat(2000)), 'refused'),
   row('empty', xff(''), 'peer'),
-  row('an empty line before', [xff(''), xff('203.0.113.1')], '203.0.113.1'),
-  row('an empty line after', [xff('203.0.113.1'), xff('')], '203.0.113.1'),
+  row('an empty line before', [xff(''), xff('203.0.113.1')], CLIENT),
+  row('an empty line after', [xff('203.0.113.1'), xff('')], CLIENT),
   row('brackets and a port', xff('[2001:db8::1]:443'), '2001:db8::1'),
   row('octal', xff('0313.0.0161.01'), 'peer'),
-  row('tabs around', xff('\t203.0.113.1\t'), '203.0.113.1'),
+  row('tabs around', xff('\t203.0.113.1\t'), CLIENT),
   row('a no-break space inside', xff('203.0.113.1\xa0, 10.1.1.1'), 'peer'),
   row('a zero-width space inside', xff('203.0.113.1\xe2\x80\x8b, 10.1.1.1'), 'peer'),
   row('full-width digits', xff('203.0.113.\xef\xbc\x91, 10.1.1.1'), 'peer'),
@@ -123,10 +118,10 @@ describe('spoofing', { concurrency: 8 }, () => {
 
   /** A challenge fetched with the lines verifies without them, and counts on the same limit. */
   async function staysItself({ lines, client: expected }: Spoof): Promise<void> {
-    const { siteKey, apiKey } = await createSite(service)
+    const site = await createSite(service)
     const peer = freshAddress()
-    const plain = challengeRequest(siteKey)
-    const spoofed = challengeRequest(siteKey, lines)
+    const plain = challengeRequest(site.siteKey)
+    const spoofed = challengeRequest(site.siteKey, lines)
     const isTaken = expected !== 'refused'
     if (!isTaken) await assertRefused(service.port, peer, spoofed)
     const connection = await RawConnection.open(service.port, peer)
@@ -139,7 +134,7 @@ describe('spoofing', { concurrency: 8 }, () => {
     assert.equal((await connection.request(plain))?.status, 429)
     if (isTaken) assert.equal((await connection.request(spoofed))?.status, 429)
     connection.close()
-    await passes(solutionFor(nonce), { siteKey, apiKey }, { from: peer }, peer)
+    await passes(nonce, site, { from: peer }, peer)
   }
 
   /** The proxy sends the lines with one request; with another only who the client is. */
@@ -154,18 +149,13 @@ describe('spoofing', { concurrency: 8 }, () => {
     assert.equal(answer?.status, 200, answer?.body)
     const ip = expected === 'peer' ? proxy : expected
     const headers: Record<string, string> = expected === 'peer' ? {} : { 'X-Forwarded-For': ip }
-    await passes(solutionFor(answer!.json.nonce), site, { from: proxy, headers }, ip)
+    await passes(answer!.json.nonce, site, { from: proxy, headers }, ip)
   }
 
-  async function passes(
-    solution: object,
-    { siteKey, apiKey }: TestSite,
-    from: { from: string; headers?: Record<string, string> },
-    ip: string,
-  ): Promise<void> {
-    const passed = await client.verify(siteKey, solution, from)
+  async function passes(nonce: string, site: TestSite, sender: Sender, ip: string): Promise<void> {
+    const passed = await client.verify(site.siteKey, solutionFor(nonce), sender)
     assert.equal(passed.json.passed, true, passed.text)
-    const redeemed = await client.verifyToken(apiKey, { token: passed.json.token }, from)
+    const redeemed = await client.verifyToken(site.apiKey, { token: passed.json.token }, sender)
     assert.equal(redeemed.json.ip, ip, redeemed.text)
   }
 })

@@ -5,14 +5,14 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { ALWAYS_EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { IS_ROOT } from '../setup.ts'
 
 const RECOVERY_MS = 15_000
@@ -61,12 +61,9 @@ function assertLine(lines: string, word: string, about: string): void {
 }
 
 test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs root' }, async t => {
-  const disk = mkdtempSync(join(tmpdir(), 'powgate-disk-'))
+  const disk = temporaryDir('disk')
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${6 * 2 ** 20},mode=700`, 'powgate-test', disk])
-  t.after(() => {
-    execFileSync('umount', ['-l', disk])
-    rmSync(disk, { recursive: true })
-  })
+  t.after(() => execFileSync('umount', ['-l', disk]))
   const dataDir = join(disk, 'data')
   const { service, client, siteKey, used, redeem, stored, start, assertWhole } = await stageOn(dataDir)
   const filling = join(disk, 'fill')

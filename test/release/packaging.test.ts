@@ -3,7 +3,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -28,22 +28,10 @@ function environment(env: Record<string, string>): NodeJS.ProcessEnv {
   return { PATH, HOME, HOST: '127.0.0.1', POWGATE_WORKERS: '2', POWGATE_DRAIN_SECONDS: '1', ...env }
 }
 
-interface Started {
-  readonly child: ChildProcess
-  readonly output: () => string
-}
-
 /** Resolves when it listens. */
-async function serve(
-  command: string,
-  args: readonly string[],
-  env: Record<string, string>,
-): Promise<Started> {
-  const child = spawn(command, args, {
-    cwd: elsewhere,
-    env: environment(env),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+async function serve(env: Record<string, string>) {
+  const options = { cwd: elsewhere, env: environment(env) }
+  const child = spawn(program, ['serve'], { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
   let text = ''
   await new Promise<void>((resolve, reject) => {
@@ -55,12 +43,8 @@ async function serve(
     child.stderr.on('data', take)
     child.once('exit', code => reject(new Error(`it ended with ${code}:\n${text}`)))
   })
-  return { child, output: () => text }
-}
-
-async function end({ child }: Started): Promise<number | null> {
-  await endProcess(child)
-  return child.exitCode
+  const end = () => endProcess(child).then(() => child.exitCode)
+  return { child, output: () => text, end }
 }
 
 for (const made of [elsewhere, installed]) mkdirSync(made)
@@ -111,22 +95,16 @@ test('the package holds the build, and nothing of tests, benches or sources', ()
 
 test('notices and bill of materials name all packages that are shipped', async () => {
   const notices = readFileSync(join(installed, 'dist/THIRD_PARTY_NOTICES'), 'utf8')
-  const { stdout } = await run(
-    'npm',
-    ['sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'],
-    { cwd: installed },
-  )
+  const sbom = ['sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx']
+  const { stdout } = await run('npm', sbom, { cwd: installed })
   const { components } = JSON.parse(stdout) as { components: { name: string; version: string }[] }
   assert.ok(components.length > 20, stdout)
   // Packages for other platforms are not here, and have the notice of those for this one.
   const isHere = ({ name }: { name: string }) => existsSync(join(installed, 'node_modules', name))
   for (const { name, version } of components.filter(isHere))
     assert.ok(notices.includes(`\n${name} ${version}\n`), `${name} ${version} has no notice`)
-  for (const name of ['typebox', 'uWebSockets.js'])
-    assert.ok(
-      components.some(component => component.name === name),
-      name,
-    )
+  const names = components.map(({ name }) => name)
+  for (const name of ['typebox', 'uWebSockets.js']) assert.ok(names.includes(name), name)
   for (const inside of ['BoringSSL', 'lsquic', 'xxHash', 'µWebSockets.js™', 'Apache License\n'])
     assert.ok(notices.includes(inside), inside)
 })
@@ -135,24 +113,18 @@ test('serve, check and site create work with each other, after an upgrade that w
   await unpack()
   const port = String(await freePort())
   const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
-  const service = await serve(program, ['serve'], env)
+  const service = await serve(env)
   const options = { cwd: elsewhere, env: environment(env) }
   const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
   const { siteKey, apiKey } = JSON.parse(stdout)
   const check = await run(program, ['check'], options)
   assert.match(check.stdout, /^ {2}scripts +run: /m)
-  const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
-  assert.equal(answer.status, 200, answer.text)
   const url = `http://127.0.0.1:${port}`
-  const trial = await run(
-    program,
-    ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
-    options,
-  )
+  const visit = ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json']
+  const trial = await run(program, visit, options)
   assert.equal(JSON.parse(trial.stdout).redemption.answer.success, true)
-  const widget = await call(`${url}/widget.js`)
-  assert.equal(widget.status, 200)
-  assert.equal(await end(service), 0)
+  assert.equal((await call(`${url}/widget.js`)).status, 200)
+  assert.equal(await service.end(), 0)
   assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
 })
 
@@ -164,7 +136,7 @@ test('metrics name the HTTP server that workers have loaded, until a roll anothe
     `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
   )
   const tested = readFileSync(binary)
-  const service = await serve(program, ['serve'], env)
+  const service = await serve(env)
   const isKnown = async () =>
     /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(
       (await call(`http://127.0.0.1:${adminPort}/metrics`)).text,
@@ -179,7 +151,7 @@ test('metrics name the HTTP server that workers have loaded, until a roll anothe
     await eventually(60_000, 'all workers are new', async () => /all workers are new/.test(service.output()))
     assert.equal(await isKnown(), 'false')
     assert.match(service.output(), /none that powgate knows/)
-    assert.equal(await end(service), 0)
+    assert.equal(await service.end(), 0)
   } finally {
     writeFileSync(binary, tested)
   }

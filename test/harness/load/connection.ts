@@ -25,7 +25,8 @@ export class Connection {
   /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
-  #sinceMs = 0
+  /** From when on the answer was waited for. */
+  sinceMs = 0
   #isClosed = false
 
   constructor(owner: ConnectionOwner, port: number) {
@@ -43,15 +44,11 @@ export class Connection {
     })
   }
 
-  /** @param sinceMs from when on the answer was waited for: now, or when the request should have been sent */
+  /** @param sinceMs now, or when the request should have been sent */
   send(request: Buffer | string, sinceMs = performance.now()): void {
     this.#length = 0
-    this.#sinceMs = sinceMs
+    this.sinceMs = sinceMs
     this.#socket.write(request as string, 'latin1')
-  }
-
-  get sinceMs(): number {
-    return this.#sinceMs
   }
 
   /** The length of the answer that was just read, its head included. */
@@ -81,7 +78,7 @@ export class Connection {
     const expected = answerLength(this.#bytes, this.#length)
     if (expected === this.#length) {
       const isGood = isGoodAnswer(this.#bytes, this.#length, this.#owner.marker)
-      this.#owner.answered(this, performance.now() - this.#sinceMs, isGood)
+      this.#owner.answered(this, performance.now() - this.sinceMs, isGood)
     } else if (expected !== undefined && this.#length > expected) {
       this.close()
       this.#owner.lost(this, `not one answer to one request: ${this.text}`)

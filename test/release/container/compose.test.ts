@@ -27,11 +27,8 @@ test('compose.yaml: the settings, networks, volumes and secrets that it names ar
     assert.ok(logging.options['max-size'] && logging.options['max-file'], `${name} has a bounded log`)
     for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
     const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
-    assert.deepEqual(
-      secrets,
-      [`./secrets/${name}`, '/run/secrets', 'ro'],
-      'a directory, in which a file that is replaced is seen',
-    )
+    // A directory, in which a file that is replaced is seen.
+    assert.deepEqual(secrets, [`./secrets/${name}`, '/run/secrets', 'ro'])
     for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
     for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
       assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)

@@ -56,7 +56,8 @@ test('each object has the fields and values that Kubernetes knows', () => {
 
 test('the objects fit each other, the settings and the metrics', () => {
   for (const { metadata } of objects) assert.ok(metadata.name.startsWith('powgate'), JSON.stringify(metadata))
-  const { template } = one('Deployment').spec
+  const { spec, metadata } = one('Deployment')
+  const { template } = spec
   const [container] = template.spec.containers
   const ports = container.ports.map(({ name }: { name: string }) => name)
   const { selector, jobLabel, podMetricsEndpoints } = one('PodMonitor').spec
@@ -67,11 +68,7 @@ test('the objects fit each other, the settings and the metrics', () => {
   const rules: { ports: { port: string }[] }[] = one('NetworkPolicy').spec.ingress
   assert.equal(rules.filter(rule => rule.ports[0]!.port === 'http').length, 2) // visitors and backends
   const { scaleTargetRef, metrics } = one('HorizontalPodAutoscaler').spec
-  assert.deepEqual(scaleTargetRef, {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    name: one('Deployment').metadata.name,
-  })
+  assert.deepEqual(scaleTargetRef, { apiVersion: 'apps/v1', kind: 'Deployment', name: metadata.name })
   const names = Object.values(METRICS).map(({ name }) => name)
   assert.ok(names.includes(metrics[0].pods.metric.name))
   const env = container.env.map(({ name, value }: { name: string; value: string }) => [name, value])

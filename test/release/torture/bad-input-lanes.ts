@@ -43,12 +43,10 @@ export async function sendAll(options: LaneOptions): Promise<number> {
   return unreachable
 }
 
-function send(
-  port: number,
-  from: string,
-  input: BadInput,
-): Promise<{ received: string; isClosed: boolean } | undefined> {
-  const { parts, ending } = input
+type Heard = Pick<Seen, 'received' | 'isClosed'>
+
+/** @returns undefined if no connection could be made */
+function send(port: number, from: string, { parts, ending }: BadInput): Promise<Heard | undefined> {
   return new Promise(resolve => {
     let received = ''
     let isConnected = false

@@ -145,9 +145,7 @@ function forwarded(random: Random): string {
 
 const METHODS = [
   ...words('GET POST PUT HEAD OPTIONS DELETE PATCH TRACE CONNECT get \0 PRI'),
-  '',
-  'G T',
-  'A'.repeat(300),
+  ...['', 'G T', 'A'.repeat(300)],
 ]
 const PATHS = [
   ...words(

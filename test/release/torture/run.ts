@@ -155,11 +155,10 @@ export class Run {
     const records = this.#records
     const { problems, histories, services } = records
     // Whatever is broken, 503 is the only 5xx that is right.
-    for (const { name, calls } of histories)
-      this.none(
-        `${name}: another 5xx`,
-        calls.filter(({ status }) => status >= 500 && status !== 503),
-      )
+    for (const { name, calls } of histories) {
+      const others = calls.filter(({ status }) => status >= 500 && status !== 503)
+      this.none(`${name}: another 5xx`, others)
+    }
     await this.#putAway()
     // Faults are answered with 503 too, which may also mean that the store is away.
     for (const { output } of services) {

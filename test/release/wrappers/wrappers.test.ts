@@ -23,41 +23,27 @@ const need = createRequire(`${FOLDER}package.json`)
 const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 installNpmPackages(FOLDER)
 
-interface Wrapper {
-  readonly name: string
-  readonly app: string
-  readonly field: string
-  /** The script in the page, where the wrapper's own address cannot be set. */
-  readonly script?: string
-}
+const TURNSTILE = 'src="/compat/turnstile.js?render=explicit"'
+const RECAPTCHA = 'src="/compat/recaptcha.js?render=explicit"'
 
-const WRAPPERS: readonly Wrapper[] = [
-  {
-    name: '@marsidev/react-turnstile',
-    app: 'turnstile-react',
-    field: 'cf-turnstile-response',
-    script: 'id="cf-turnstile-script" src="/compat/turnstile.js?render=explicit"',
-  },
-  {
-    name: 'vue-turnstile',
-    app: 'turnstile-vue',
-    field: 'cf-turnstile-response',
-    script: 'src="/compat/turnstile.js?render=explicit"',
-  },
-  { name: '@hcaptcha/react-hcaptcha', app: 'hcaptcha-react', field: 'h-captcha-response' },
-  { name: '@hcaptcha/vue3-hcaptcha', app: 'hcaptcha-vue', field: 'h-captcha-response' },
-  {
-    name: 'react-google-recaptcha',
-    app: 'recaptcha-react',
-    field: 'g-recaptcha-response',
-    script: 'src="/compat/recaptcha.js?render=explicit"',
-  },
-  { name: 'Svelte', app: 'element-svelte', field: 'powgate-token', script: 'src="/widget.js"' },
-  { name: 'React', app: 'element-react', field: 'powgate-token', script: 'src="/widget.js"' },
-  { name: 'Vue', app: 'element-vue', field: 'powgate-token', script: 'src="/widget.js"' },
-  { name: 'powgate-page/svelte', app: 'page-svelte', field: 'powgate-token' },
-  { name: 'powgate-page/react', app: 'page-react', field: 'powgate-token' },
-  { name: 'powgate-page/vue', app: 'page-vue', field: 'powgate-token' },
+/** The script is in the page where the wrapper's own address cannot be set. */
+const WRAPPERS: readonly (readonly [app: string, field: string, name: string, script?: string])[] = [
+  [
+    'turnstile-react',
+    'cf-turnstile-response',
+    '@marsidev/react-turnstile',
+    `id="cf-turnstile-script" ${TURNSTILE}`,
+  ],
+  ['turnstile-vue', 'cf-turnstile-response', 'vue-turnstile', TURNSTILE],
+  ['hcaptcha-react', 'h-captcha-response', '@hcaptcha/react-hcaptcha'],
+  ['hcaptcha-vue', 'h-captcha-response', '@hcaptcha/vue3-hcaptcha'],
+  ['recaptcha-react', 'g-recaptcha-response', 'react-google-recaptcha', RECAPTCHA],
+  ['element-svelte', 'powgate-token', 'Svelte', 'src="/widget.js"'],
+  ['element-react', 'powgate-token', 'React', 'src="/widget.js"'],
+  ['element-vue', 'powgate-token', 'Vue', 'src="/widget.js"'],
+  ['page-svelte', 'powgate-token', 'powgate-page/svelte'],
+  ['page-react', 'powgate-token', 'powgate-page/react'],
+  ['page-vue', 'powgate-token', 'powgate-page/vue'],
 ]
 
 /** The address of a vendor is fixed in some packages: what they send goes to the service. */
@@ -132,7 +118,7 @@ async function called(page: Page, name: string, count = 1): Promise<string> {
   return eventually(60_000, `${name} ${count}`, async () => ((await calls()) as string[])[count - 1])
 }
 
-for (const { name, app, field, script } of WRAPPERS)
+for (const [app, field, name, script] of WRAPPERS)
   test(`${name}: token, expiry, reset, each with a new token, a form with it, redeemed once`, async () => {
     const host = gateway.origin()
     pages.add('/app.js', await bundled(app))

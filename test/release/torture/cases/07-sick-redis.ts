@@ -117,10 +117,8 @@ function untilWell({ load, calls }: Ward, sinceMs: number): Promise<unknown> {
   return eventually(WELL_MS, about, () => {
     const recent = calls.slice(-40)
     if (recent.length < 40 || recent[0]!.startedMs < sinceMs) return false
-    return (
-      recent.every(({ status }) => status === 200 || status === 400) &&
-      recent.some(({ status }) => status === 200)
-    )
+    const statuses = recent.map(({ status }) => status)
+    return statuses.includes(200) && statuses.every(status => status === 200 || status === 400)
   })
 }
 
