@@ -58,7 +58,7 @@ async function runApply(input: Input): Promise<void> {
     )
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
     const { living: hosts } = await store.livingHosts() // read first: failing after the change, the command would seem to have changed nothing
-    if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
+    if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author, plan.revision)
     return { plan, hosts }
   })
   if (!isDry && plan.records.length > 0) {

@@ -18,6 +18,8 @@ export interface ApplyPlan extends FileDiff {
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
+  /** The store's, read before anything else: two runs of one file at once would both make what it has no key for. */
+  readonly revision: number
   /** What to write, unless there are `problems`. Of each, `expected` is the stored record that it replaces. */
   readonly records: readonly RecordChange[]
 }
@@ -29,6 +31,7 @@ export async function planApply(
   isDry: boolean,
 ): Promise<ApplyPlan> {
   const now = Date.now()
+  const { revision } = await store.changesSince(undefined)
   const storedSites = await store.listSites()
   const diff = diffWithFile(sites, storedSites, missing, isDry, now, deletedSites)
   const siteKeysAfter = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
@@ -56,7 +59,7 @@ export async function planApply(
     ...keysMade.map(({ record }) => ({ apiKey: record, expected: undefined })),
     ...keysAdded.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
   ]
-  return { ...diff, problems, keysAdded, keysMade, records }
+  return { ...diff, problems, keysAdded, keysMade, revision, records }
 }
 
 /** A key of the file is written if the store lacks it, or has an older copy. A key without a time replaces none. */

@@ -195,13 +195,14 @@ async function changeKey(
   return after
 }
 
-/** Writes all changes, or none. @throws OperatorError if a record is no longer the expected one */
+/** Writes all changes, or none. @throws OperatorError if a record is no longer the expected one, or the store has another revision */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
   author: Author,
+  revision?: number,
 ): Promise<void> {
-  if (!(await store.commit(changes, author)))
+  if (!(await store.commit(changes, author, revision)))
     throw new OperatorError(
       'somebody else changed this at the same moment, so nothing was written. Try again',
     )

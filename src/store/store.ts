@@ -187,8 +187,11 @@ export interface SiteStore {
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>
   listApiKeys(): Promise<ApiKeyRecord[]>
-  /** Writes all records with their audit entries; or none, and gives false, if one differs from `expected`. No record may occur twice. */
-  commit(changes: readonly RecordChange[], author: Author): Promise<boolean>
+  /**
+   * Writes all records with their audit entries; or none, and gives false, if one differs from `expected`, or if anything changed since
+   * `revision`. No record may occur twice.
+   */
+  commit(changes: readonly RecordChange[], author: Author, revision?: number | null): Promise<boolean>
   /** The latest matching entries, oldest first. */
   readAudit(query: AuditQuery): Promise<AuditEntry[]>
   /** @param beforeMs Unix milliseconds */

@@ -220,7 +220,9 @@ export function siteConformance(under: () => TestStore): void {
         }
       }
       const key = keyOf(first.siteKey)
-      assert.ok(await write(other(), news[0]!, good, { apiKey: key, expected: undefined }, news[1]!))
+      const all = [news[0]!, good, { apiKey: key, expected: undefined }, news[1]!]
+      assert.equal(await other().commit(all, AUTHOR, revision - 1), false, 'something changed since')
+      assert.ok(await other().commit(all, AUTHOR, revision))
       const changes = await store().changesSince(revision)
       assert.deepEqual(changes.siteKeys, [first.siteKey, old.siteKey, last.siteKey])
       assert.deepEqual(changes.apiKeyIds, [key.id])

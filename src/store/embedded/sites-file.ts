@@ -106,8 +106,9 @@ export class EmbeddedSites extends Members implements SiteStore {
     return there?.ino === fstatSync(this.#fd).ino && there.size === this.#bytes
   }
 
-  commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
+  commit(changes: readonly RecordChange[], author: Author, revision?: number | null): Promise<boolean> {
     return this.#afterLastWrite(async () => {
+      if (revision != null && revision !== this.#revision) return false
       const isExpected = changes.every(
         change => this.#records.get(memberOf(change))?.json === JSON.stringify(change.expected),
       )

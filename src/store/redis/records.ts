@@ -53,7 +53,7 @@ export class RedisRecords extends Members implements SiteStore {
     this.#shards = shards
   }
 
-  async commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
+  async commit(changes: readonly RecordChange[], author: Author, revision?: number | null): Promise<boolean> {
     const members = changes.map(memberOf)
     const keys = [
       ...['revision', 'changes', 'audit'].map(name => this.#key(name)),
@@ -63,7 +63,7 @@ export class RedisRecords extends Members implements SiteStore {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
-    const reply = this.#connection.run(WRITE_RECORDS, keys, values, 'writing')
+    const reply = this.#connection.run(WRITE_RECORDS, keys, [...values, String(revision ?? '')], 'writing')
     return (await reply.catch(rethrowChangeError)) === 1
   }
 

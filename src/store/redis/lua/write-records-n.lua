@@ -2,6 +2,7 @@
 -- KEYS     revision, the number of the last change | changes (sorted set: member by the number of its last change) | ...
 --          ... audit log (stream) | each record
 -- ARGV     for each record: expected present value, '' for none | new value | member of `changes` | audit entry
+--          expected revision, '' for any
 -- returns  1 written | 0 changed meanwhile
 local FIRST, FIELDS = 4, 4
 
@@ -9,6 +10,9 @@ for index = FIRST, #KEYS do
   local present = redis.call('GET', KEYS[index]) or ''
   if present ~= ARGV[(index - FIRST) * FIELDS + 1] then return 0 end
 end
+
+local expected = ARGV[#ARGV]
+if expected ~= '' and expected ~= (redis.call('GET', KEYS[1]) or '0') then return 0 end
 
 -- Numbers are at least the time in microseconds: after a failover that lost changes, a later one has no number that workers have read.
 local time = redis.call('TIME')
