@@ -19,6 +19,15 @@
   document.addEventListener('wpcf7submit', event => {
     reset(event.target)
   })
+  // A form under "Other forms" that a script sends, by whatever means: the answer's header says that the token is spent. Elementor and
+  // Fluent Forms stay on the page after an error.
+  if (window.PerformanceObserver) {
+    new PerformanceObserver(list => {
+      if (list.getEntries().some(entry => entry.serverTiming?.some(({ name }) => name === 'powgate'))) {
+        reset(document)
+      }
+    }).observe({ type: 'resource' })
+  }
   window.addEventListener('load', () => {
     if (window.jQuery) {
       window.jQuery(document).on('checkout_error wpformsAjaxSubmitFailed wpformsAjaxSubmitError', () => {
@@ -29,7 +38,7 @@
     // it waits for 3 s at most, because most pages need no token, and an outage would hold each for 20 s.
     if (window.gform?.utils?.addAsyncFilter) {
       window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
-        var gate = /^(submit|next)$/.test(data.submissionType) && data.form.querySelector('pow-gate')
+        var gate = data.submissionType !== 'previous' && data.form.querySelector('pow-gate')
         var goOn = () => data
         if (!gate?.execute) {
           return data
