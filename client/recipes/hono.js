@@ -15,7 +15,9 @@ const wordsOf = ({ code }) =>
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
     : `We could not check that you are a person (${code}). Please send the form again.`
 
-app.post('/contact', bodyLimit({ maxSize: 100_000 }), async c => {
+const limited = bodyLimit({ maxSize: 100_000, onError: c => c.text('The form is too long.', 413) })
+
+app.post('/contact', limited, async c => {
   const form = await c.req.parseBody()
   const result = await gate.verify(form['powgate-token'], { ip: getConnInfo(c).remote.address })
   return result.ok ? c.text('thank you') : c.text(wordsOf(result), 403)
