@@ -29,7 +29,7 @@ opener = urllib.request.build_opener(EveryAnswer)
 
 def verify(token, ip):
     """None for a token that is good; otherwise a code such as "token-used". Raises NoVerdict."""
-    if not token:
+    if not isinstance(token, str) or not token:
         return "token-missing"
     if len(token) > 1024:
         return "invalid-body"  # powgate says the same, and of a far longer one nothing
