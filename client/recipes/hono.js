@@ -1,7 +1,9 @@
-// Hono 4 on Node.js. On other runtimes getConnInfo comes from hono/cloudflare-workers, hono/deno or hono/bun.
+// Hono 4 on Node.js. On other runtimes getConnInfo comes from hono/cloudflare-workers, hono/deno or hono/bun. Behind a proxy it gives the
+// proxy's address: take the visitor's from the header that your proxy writes, its last entry if the proxy appends.
 import { serve } from '@hono/node-server'
 import { getConnInfo } from '@hono/node-server/conninfo'
 import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import { Powgate, PowgateError } from 'powgate-client'
 
 const gate = new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
@@ -13,7 +15,9 @@ const wordsOf = ({ code }) =>
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
     : `We could not check that you are a person (${code}). Please send the form again.`
 
-app.post('/contact', async c => {
+const limited = bodyLimit({ maxSize: 100_000, onError: c => c.text('The form is too long.', 413) })
+
+app.post('/contact', limited, async c => {
   const form = await c.req.parseBody()
   const result = await gate.verify(form['powgate-token'], { ip: getConnInfo(c).remote.address })
   return result.ok ? c.text('thank you') : c.text(wordsOf(result), 403)

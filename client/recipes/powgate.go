@@ -25,6 +25,9 @@ func verify(token, ip string) (code string, err error) {
 	if token == "" {
 		return "token-missing", nil
 	}
+	if len(token) > 1024 {
+		return "invalid-body", nil // powgate says the same, and of a far longer one nothing
+	}
 	for _, name := range []string{"POWGATE_URL", "POWGATE_API_KEY"} {
 		if os.Getenv(name) == "" {
 			return "", fmt.Errorf("%s is not set", name)

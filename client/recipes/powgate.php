@@ -11,6 +11,7 @@ function powgate_setting(string $name): string {
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(mixed $token, string $ip, int $retries = 2): ?string {
     if (!is_string($token) || $token === '') return 'token-missing';
+    if (strlen($token) > 1024) return 'invalid-body'; // powgate says the same, and of a far longer one nothing
     $url = rtrim(powgate_setting('POWGATE_URL'), '/') . '/verify-token';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];

@@ -29,8 +29,10 @@ opener = urllib.request.build_opener(EveryAnswer)
 
 def verify(token, ip):
     """None for a token that is good; otherwise a code such as "token-used". Raises NoVerdict."""
-    if not token:
+    if not isinstance(token, str) or not token:
         return "token-missing"
+    if len(token) > 1024:
+        return "invalid-body"  # powgate says the same, and of a far longer one nothing
     # The key is new for each call, and the same for its retries: they are one redemption.
     body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
     headers = {"Authorization": "Bearer " + setting("POWGATE_API_KEY"), "Content-Type": "application/json"}

@@ -13,7 +13,9 @@ module Powgate
 
   # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
   def self.verify(token, ip, retries: 2)
-    return 'token-missing' if token.to_s.empty?
+    token = token.to_s.scrub
+    return 'token-missing' if token.empty?
+    return 'invalid-body' if token.size > 1024 # of which powgate says the same, and of a far longer one nothing
 
     uri = URI("#{setting('POWGATE_URL').sub(%r{/+\z}, '')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
@@ -36,7 +38,7 @@ module Powgate
   end
 
   def self.send_once(uri, request, options)
-    response = Net::HTTP.start(uri.host, uri.port, **options) { |http| http.request(request) }
+    response = Net::HTTP.start(uri.hostname, uri.port, **options) { |http| http.request(request) }
     answer = JSON.parse(response.body.to_s)
     [response.code.to_i, answer.is_a?(Hash) ? answer : {}]
   rescue JSON::ParserError

@@ -195,6 +195,7 @@ function recipeTests(name: string, recipe: Recipe): void {
       const ip = freshAddress()
       assert.equal(await recipe(await freshToken(freshAddress()), ip), 'ip-mismatch')
       assert.equal(await recipe('x', ip), 'invalid-token')
+      assert.match((await recipe('x'.repeat(10_000), ip))!, /^(invalid-body|body-too-large)$/)
     })
 
     test('a form without a token: its visitor is told what to do', async () => {

@@ -18,6 +18,7 @@ const OWN_PLUGIN = `
 add_filter('pre_wp_mail', '__return_true');
 add_filter('locale', function () { return get_option('test_locale', 'en_US'); });
 add_filter('wp_is_comment_flood', '__return_false', 99);
+add_action('wp_login_failed', function () { update_option('failed', 1); });
 add_action('init', function () {
 	if (isset($_POST['contact_message'])) {
 		update_option('contacts', wp_unslash($_POST['contact_message']));
@@ -186,6 +187,16 @@ for (const form of FORMS)
     })
   })
 
+test('without a token a script learns of no account, and no log-in counts as failed', async () => {
+  const taken = await post('/wp-login.php?action=register', 'user_login=admin&user_email=admin@example.com')
+  const nobody = await post('/wp-login.php?action=lostpassword', 'user_login=nobody@example.com')
+  for (const { text } of [taken, nobody]) {
+    assert.ok(text.includes(MISSING))
+    assert.doesNotMatch(text, /already registered|no account/)
+  }
+  assert.equal(wordpress.php("return get_option('failed');"), false)
+})
+
 const freshToken = () => new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
 
 const [COMMENT, LOGIN, , , CONTACT] = FORMS as [Form, Form, Form, Form, Form]
@@ -196,6 +207,16 @@ async function comment(page: Page, text: string): Promise<void> {
   await page.fill('#comment', text)
   await page.click('#submit')
 }
+
+test('a form that a script sends, and that stays, gets a new token', async () => {
+  const { page } = await visit(contactPage)
+  await fill(page, CONTACT)
+  await verified(page)
+  const token = await page.evaluate("document.querySelector('pow-gate').token")
+  const form = "new FormData(document.querySelector('form:has(pow-gate)'))"
+  await page.evaluate(`fetch('', { method: 'POST', body: ${form} })`)
+  await page.waitForFunction(`!['${token}', undefined].includes(document.querySelector('pow-gate').token)`)
+})
 
 test('a page from a cache has no token, and works for several visitors, with all scripts deferred too', async () => {
   const path = '/?p=1&cached=1&defer=1'
@@ -211,6 +232,12 @@ test('a page from a cache has no token, and works for several visitors, with all
     assert.deepEqual(pageErrors, [])
   }
   assert.equal(comments(), count + 2)
+})
+
+test('the address is the last that the proxy names, without its port', () => {
+  const take = `function ($list) { $_SERVER['HTTP_X_FORWARDED_FOR'] = $list; return powgate_address(); }`
+  const seen = wordpress.php(`return array_map(${take}, array('2.2.2.2, 1.2.3.4:5', '[::1]:5', '::1:5'));`)
+  assert.deepEqual(seen, ['1.2.3.4', '::1', '::1:5'])
 })
 
 test('a redemption waits a second for its connection, also where PHP has no curl, and no other call is hurried', () => {
@@ -247,6 +274,9 @@ const TWICE = {
   'WPForms, a bank asks': `early+ early- send+ send-${checkWpforms(1, 0)}`,
   'WPForms, no bank asks': `early+ send-${checkWpforms(1, 1)}`,
   'WPForms without a payment': `early+ send-${checkWpforms(0, 0)}`,
+  'Gravity Forms, "Save and continue"': `save+ save-
+    $_POST['gform_save'] = '1'; powgate_gravity_save(array('id' => 5));
+    return '1' === $_POST['gform_save'] || powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)))['is_valid'];`,
   'Gravity Forms, Stripe, "Next" to a page': `page+ early+ early+ early+ early+ early- page+ send+ send-
     class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
     GFFormDisplay::$target = $call === 'page' ? 2 : 0;
@@ -263,25 +293,30 @@ for (const [name, calls] of Object.entries(TWICE))
     }
   })
 
-test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" until it is there', () => {
-  const waits = runInNewContext(`
-    const form = { querySelector: () => ({ execute: () => new Promise(() => {}) }) }
-    let filter, waits = [], setTimeout = (_, ms) => waits.push(ms), document = { addEventListener() {} }
+test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until it is there', () => {
+  const log = runInNewContext(`
+    const form = { querySelector: () => ({ execute: () => log.push('waits') && new Promise(() => {}) }) }
+    let filter, log = [], setTimeout = (_, ms) => log.push(ms), document = { addEventListener() {} }
     const window = { addEventListener: (_, run) => run(), gform: { utils: { addAsyncFilter: (_, made) => (filter = made) } } }
     ${readFileSync('client/wordpress/powgate/assets/page.js', 'utf8')}
-    for (const submissionType of ['submit', 'next']) waits.push(submissionType) && filter({ submissionType, form })
-    waits`)
-  assert.deepEqual([...waits], ['submit', 'next', 3000])
+    const types = ['submit', 'save-continue', 'previous', 'next']
+    for (const submissionType of types) log.push(submissionType) && filter({ submissionType, form })
+    log.join(' ')`)
+  assert.equal(log, 'submit waits save-continue waits previous next waits 3000')
 })
 
 test('a rule finds its field where PHP puts it, and a value as its handler may take it', async () => {
-  configure({ fields: 'form_fields[name] my.field items[] id=5 form=contact type=0' })
+  const rules = words('form_fields[name] my.field items[] id=5 form=contact type=0').join('\n')
+  configure({ fields: `${rules}\r\n\n topic=Contact us ` })
   const isAsked = async (path: string, fields: string) => (await post(path, fields)).text.includes(MISSING)
   const asked = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
-  for (const fields of words(asked))
+  const more = 'topic=Contact+us data=a%3D1%26form_fields%255Bname%255D%3DA'
+  for (const fields of words(asked, more))
     assert.deepEqual([await isAsked('/', fields), await isAsked(`/?${fields}`, 'id=9')], [true, true], fields)
-  for (const fields of words('form_fields[mail]=a my=1 item=1 id=6 id=1e1000 form=contacts type=a'))
-    assert.equal(await isAsked('/', fields), false, fields)
+  const others = 'form_fields[mail]=a my=1 item=1 id=6 id=1e1000 form=contacts type=a us=1 data[]=id%3D5'
+  for (const fields of words(others)) assert.equal(await isAsked('/', fields), false, fields)
+  const packed = new URLSearchParams({ 'powgate-token': await freshToken() })
+  assert.equal(await isAsked('/', `id=5&${new URLSearchParams({ data: `${packed}` })}`), false)
   configure()
 })
 
@@ -380,7 +415,8 @@ describe('while the service is away', () => {
     const { page } = await visit('/?p=1')
     await comment(page, 'written during the outage')
     await page.waitForFunction(`document.body?.innerText.includes('${MISSING}')`)
-    assert.match(await page.innerText('body'), /please try again in a few minutes/)
+    assert.match(await page.innerText('body'), /try again in a few minutes/)
+    assert.match(await page.content(), /assets\/page\.js/) // so that a form that may pass is let go
     assert.equal(await page.inputValue('textarea'), 'written during the outage')
     const { status, text } = await spam(CONTACT, 'a token of before')
     assert.equal(status, 503)

@@ -19,6 +19,15 @@
   document.addEventListener('wpcf7submit', event => {
     reset(event.target)
   })
+  // A form under "Other forms" that a script sends, by whatever means: the answer's header says that the token is spent. Elementor and
+  // Fluent Forms stay on the page after an error.
+  if (window.PerformanceObserver) {
+    new PerformanceObserver(list => {
+      if (list.getEntries().some(entry => entry.serverTiming?.some(({ name }) => name === 'powgate'))) {
+        reset(document)
+      }
+    }).observe({ type: 'resource' })
+  }
   var jQuery
   var gform
   function install() {
@@ -34,7 +43,7 @@
     if (window.gform?.utils?.addAsyncFilter && window.gform !== gform) {
       gform = window.gform
       gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
-        var gate = /^(submit|next)$/.test(data.submissionType) && data.form.querySelector('pow-gate')
+        var gate = data.submissionType !== 'previous' && data.form.querySelector('pow-gate')
         var goOn = () => data
         if (!gate?.execute) {
           return data

@@ -123,7 +123,8 @@ function powgate_authenticate( $user, $username, $password ) {
 		return $user;
 	}
 	remove_all_filters( 'authenticate' ); // Otherwise a right password would replace the error.
-	return new WP_Error( 'incorrect_password', $verdict->get_error_message() ); // With this code the form keeps the name.
+	// With this code the form keeps the name, and plugins that count failed log-ins count none.
+	return new WP_Error( 'empty_password', $verdict->get_error_message() );
 }
 
 /**
@@ -136,14 +137,15 @@ function powgate_add_error( $errors ) {
 }
 
 /**
- * Adds the refusal to errors, unless the form is refused anyway: then the token stays good.
+ * Puts the refusal in the errors' place: without a token nobody learns which names and addresses are registered.
  *
  * @param WP_Error $errors So far.
  * @param string   $code   Under which the form shows it.
  */
 function powgate_refuse( $errors, string $code = 'powgate' ) {
-	$verdict = $errors->has_errors() ? true : powgate_verify();
+	$verdict = powgate_verify();
 	if ( true !== $verdict ) {
+		array_map( array( $errors, 'remove' ), $errors->get_error_codes() );
 		$errors->add( $code, $verdict->get_error_message() );
 	}
 	return $errors;
@@ -166,16 +168,33 @@ function powgate_validate_signup( $result ) {
  * form. The address of the request does not matter, because most handlers look for their field at every address.
  */
 function powgate_guard_fields() {
-	$rules = preg_split( '/\s+/', powgate_setting( 'fields' ), -1, PREG_SPLIT_NO_EMPTY );
+	$rules  = preg_split( '/\s*\R\s*/', trim( powgate_setting( 'fields' ) ), -1, PREG_SPLIT_NO_EMPTY );
+	$get    = wp_unslash( $_GET );
+	$post   = wp_unslash( $_POST );
+	$places = array( $get, $post, wp_list_pluck( $_FILES, 'name' ), powgate_packed( $get ), powgate_packed( $post ) ); // A handler may read any.
 	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
 		list( $name, $value ) = explode( '=', $rule, 2 ) + array( '', null );
-		foreach ( array( $_GET, $_POST, wp_list_pluck( $_FILES, 'name' ) ) as $fields ) { // A handler may read any.
-			$sent = powgate_sent( wp_unslash( $fields ), $name );
+		foreach ( $places as $fields ) {
+			$sent = powgate_sent( $fields, $name );
 			if ( null !== $sent && ( null === $value || powgate_is_like( $sent, $value ) ) ) {
+				if ( ! headers_sent() ) {
+					header( 'Server-Timing: powgate', false ); // Tells assets/page.js that the token is spent.
+				}
 				powgate_require();
 			}
 		}
 	}
+}
+
+/**
+ * What a script has packed into the field `data`, as a URL has it: Fluent Forms sends a form so.
+ *
+ * @param array $fields Without slashes.
+ */
+function powgate_packed( array $fields ): array {
+	$data = $fields['data'] ?? '';
+	@parse_str( is_string( $data ) ? $data : '', $packed ); // phpcs:ignore WordPress.PHP.NoSilencedErrors.Discouraged -- it warns of too many fields.
+	return $packed;
 }
 
 /**
@@ -235,13 +254,14 @@ function powgate_require() {
 	if ( ! wp_doing_ajax() && ! wp_is_json_request() ) {
 		$files = powgate_files( wp_list_pluck( $_FILES, 'name' ) );
 		$page .= sprintf(
-			'<form method="post"%s>%s%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+			'<form method="post"%s>%s%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script><script src="%s" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
 			'' === $files ? '' : ' enctype="multipart/form-data"',
 			powgate_typed( wp_unslash( $_POST ) ),
 			'' === $files ? '' : '<p>' . esc_html__( 'Please choose your files again:', 'powgate' ) . "</p>$files",
 			powgate_field(),
 			esc_html__( 'Send again', 'powgate' ),
-			esc_url( powgate_setting( 'url' ) )
+			esc_url( powgate_setting( 'url' ) ),
+			esc_url( plugins_url( 'assets/page.js', __DIR__ ) )
 		);
 	}
 	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $verdict->get_error_data()['status'] ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.

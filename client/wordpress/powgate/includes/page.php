@@ -104,7 +104,7 @@ function powgate_rows() {
 		'register'     => __( 'Registration', 'powgate' ),
 		'lostpassword' => __( 'Lost password', 'powgate' ),
 		'cf7'          => 'Contact Form 7',
-		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account', 'powgate' ),
+		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account. Try Apple Pay and Google Pay then: some of their buttons are refused', 'powgate' ),
 		'wpforms'      => 'WPForms',
 		'gravityforms' => 'Gravity Forms',
 		'signed_in'    => __( 'Ask people who are signed in, too', 'powgate' ),
@@ -112,7 +112,7 @@ function powgate_rows() {
 	powgate_row( __( 'Forms', 'powgate' ), powgate_boxes( $boxes ) );
 
 	$fields = sprintf( '<textarea name="fields" id="powgate-fields" rows="3" class="regular-text code">%s</textarea>', esc_textarea( powgate_setting( 'fields' ) ) );
-	powgate_row( __( 'Other forms', 'powgate' ), $fields, __( 'Put [powgate] or the block into the form. Then write here, one a line, the name of a field that only this form has, or name=value: every request with that field needs a token.', 'powgate' ), 'fields' );
+	powgate_row( __( 'Other forms', 'powgate' ), $fields, __( 'Put [powgate] or the block into the form. Then write here, one a line, the name of a field that only this form has, or name=value: every request with that field needs a token. Ninja Forms sends no token, so this cannot guard it.', 'powgate' ), 'fields' );
 
 	$box = array( 'lets_pass' => __( 'Let forms pass unchecked, and say so in PHP’s log. Whoever keeps powgate busy then gets in. Otherwise they are refused, and what was typed is kept', 'powgate' ) );
 	powgate_row( __( 'While powgate is away', 'powgate' ), powgate_boxes( $box ) );

@@ -34,7 +34,12 @@ function powgate_add_plugin_forms() {
 	}
 	if ( $asks && powgate_is_on( 'gravityforms' ) ) {
 		add_filter( 'gform_submit_button', 'powgate_before_button' );
+		add_filter( 'gform_pre_process', 'powgate_gravity_save' );
 		add_filter( 'gform_validation', 'powgate_gravity_check', 10, 2 );
+		add_filter( 'gform_get_form_save_confirmation_filter', 'powgate_gravity_link_field' );
+		if ( isset( $_POST['gform_send_resume_link'] ) ) { // phpcs:ignore WordPress.Security.NonceVerification.Missing -- mails the link.
+			powgate_require();
+		}
 	}
 }
 
@@ -76,14 +81,15 @@ function powgate_cf7_check( $is_spam, $submission ): bool {
 
 /**
  * WooCommerce's checkout, which keeps its fields and shows the error above them. PayPal's button has them validated before the
- * buyer pays there and the form arrives.
+ * buyer pays there and the form arrives. Some buttons of Apple Pay and Google Pay send no form: the filter may spare their orders.
  *
  * @param array    $data   Of the order.
  * @param WP_Error $errors So far.
  */
 function powgate_check_checkout( $data, $errors ) {
 	$verify  = did_action( 'woocommerce_checkout_process' ) ? 'powgate_verify_noted' : 'powgate_verify_early';
-	$verdict = $errors->has_errors() ? true : $verify( 'checkout' );
+	$asks    = ! $errors->has_errors() && apply_filters( 'powgate_asks_checkout', true );
+	$verdict = $asks ? $verify( 'checkout' ) : true;
 	if ( true !== $verdict ) {
 		$errors->add( 'powgate', $verdict->get_error_message() );
 	}
@@ -134,6 +140,29 @@ function powgate_wpforms_check( $fields, $entry, $form_data ) {
 }
 
 /**
+ * Gravity Forms validates no form that it only saves ("Save and continue"), and mails then. Without a token it saves none, but
+ * validates the form as if it were submitted, and powgate_gravity_check() refuses it.
+ *
+ * @param array $form To be processed.
+ */
+function powgate_gravity_save( $form ) {
+	if ( ! empty( $_POST['gform_save'] ) && true !== powgate_verify_noted( "gravity {$form['id']}" ) ) { // phpcs:ignore WordPress.Security.NonceVerification.Missing -- the token takes a nonce's place.
+		$_POST['gform_save'] = '0'; // Other sends have '' or nothing.
+	}
+	return $form;
+}
+
+/**
+ * Gravity Forms' form that mails the link to a saved form.
+ *
+ * @param string $html With the form, if the owner has put it there.
+ */
+function powgate_gravity_link_field( $html ): string {
+	$button = "<input type='submit' name='gform_send_resume_link_button'";
+	return str_replace( $button, powgate_field() . $button, $html );
+}
+
+/**
  * Gravity Forms, when the form would be submitted. Scripts of payments may have it validated before.
  *
  * @param array  $result  With is_valid and form.
@@ -141,7 +170,8 @@ function powgate_wpforms_check( $fields, $entry, $form_data ) {
  */
 function powgate_gravity_check( $result, $context = '' ) {
 	$form    = $result['form'];
-	$asks    = $result['is_valid'] && GFFormDisplay::is_last_page( $form );
+	$saves   = '0' === ( $_POST['gform_save'] ?? '' ); // phpcs:ignore WordPress.Security.NonceVerification.Missing -- of powgate_gravity_save().
+	$asks    = $saves || ( $result['is_valid'] && GFFormDisplay::is_last_page( $form ) );
 	$verify  = 'api-validate' === $context ? 'powgate_verify_early' : 'powgate_verify_noted';
 	$verdict = $asks ? $verify( "gravity {$form['id']}" ) : true;
 	if ( true !== $verdict ) {

@@ -79,7 +79,8 @@ function powgate_note( string $form ): string {
  * The token of this request's form; '' if it has none.
  */
 function powgate_token(): string {
-	return isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '';
+	$post = wp_unslash( $_POST );
+	return sanitize_text_field( $post['powgate-token'] ?? powgate_packed( $post )['powgate-token'] ?? '' );
 }
 
 /**
@@ -205,13 +206,13 @@ function powgate_answer( $response ): array {
 
 /**
  * The visitor's address. A proxy appends the one that it sees to its header, so the last is the only one that it vouches
- * for. Without the header the address is empty, which the service refuses.
+ * for; Azure's append the port, too. Without the header the address is empty, which the service refuses.
  */
 function powgate_address(): string {
 	$header = powgate_setting( 'header' );
 	$name   = '' === $header ? 'REMOTE_ADDR' : 'HTTP_' . strtoupper( str_replace( '-', '_', $header ) );
 	$list   = isset( $_SERVER[ $name ] ) ? explode( ',', sanitize_text_field( wp_unslash( $_SERVER[ $name ] ) ) ) : array( '' );
-	return trim( end( $list ) );
+	return preg_replace( '/^(?:([\d.]+)|\[(.*)\]):\d+$/', '$1$2', trim( end( $list ) ) );
 }
 
 /**
@@ -227,7 +228,7 @@ function powgate_words( string $code ): string {
 		case 'unavailable':
 			return __( 'We cannot check at the moment that you are a person. Please send the form again in a few minutes.', 'powgate' );
 		case 'token-missing':
-			return __( 'We could not check that you are a person. Please allow JavaScript, and send the form again. If you allow it already, please try again in a few minutes.', 'powgate' );
+			return __( 'We could not check that you are a person. Please allow JavaScript, and send the form again. If you allow it already, please copy your text and reload the page, or try again in a few minutes.', 'powgate' );
 		case 'score-too-low':
 			return __( 'Your browser looks like a program. If you are a person, please use another browser, or tell the site’s owner.', 'powgate' );
 		default:
