@@ -134,7 +134,7 @@ test('a file that names another store is no mistake, and changes nothing of the 
 })
 
 test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all of it', async () => {
-  const service = await start('', { POWGATE_DRAIN_SECONDS: '60' })
+  const service = await start('# no settings\n', { POWGATE_DRAIN_SECONDS: '60' })
   // Its worker leaves when the connection ends, so the roll lasts until all signals are heard.
   const held = await RawConnection.open(service.port)
   await held.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -220,7 +220,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
   const build = copyOfBuild()
-  const service = await start('', { POWGATE_DEMO: 'off' }, join(build, 'dist/main.js'))
+  const service = await start('# no settings\n', { POWGATE_DEMO: 'off' }, join(build, 'dist/main.js'))
   const message = async () => (await call(`${service.url}/nothing`, { from: freshAddress() })).json.error
   const file = join(build, 'dist/domain/outcome.js')
   const code = readFileSync(file, 'utf8')
