@@ -118,7 +118,7 @@ describe('lines', () => {
   for (const store of STORE_KINDS)
     test(`a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without: ${store}`, () => {
       const file = join(temporaryDir('settings'), 'powgate.conf')
-      writeFileSync(file, '')
+      writeFileSync(file, '# no settings\n')
       const use: Use = async (service, client, { siteKey, apiKey }) => {
         const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
         const token = await client.token(siteKey)
