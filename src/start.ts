@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import { startAdminServer } from './admin/admin-server.ts'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { recordsRoute } from './admin/records-route.ts'
-import { type Config, gatherSettings, localUrl, parseConfig } from './config/config.ts'
+import { type Config, gatherSettings, localUrl, parseConfig, storeNameIn } from './config/config.ts'
 import { listenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
@@ -56,7 +56,7 @@ async function runPrimary(): Promise<void> {
     // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
-      recordsRoute(siteMemory),
+      recordsRoute(siteMemory, storeNameIn(claimed)),
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)

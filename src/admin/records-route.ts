@@ -12,7 +12,10 @@ export const RECORDS_PATH = '/sites.json'
 const FORWARDED =
   /^(forwarded|via|origin|referer|(x-real|x-client|true-client)-ip|x-request-id|cf-.*|x-(forwarded|envoy)-.*|sec-fetch-(site|dest|user))$/
 
-export function recordsRoute(siteMemory: { records(): Promise<CachedRecords> }): AdminRoute {
+export function recordsRoute(
+  siteMemory: { records(): Promise<CachedRecords> },
+  storeName: string,
+): AdminRoute {
   return {
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
@@ -20,7 +23,7 @@ export function recordsRoute(siteMemory: { records(): Promise<CachedRecords> }):
       const isLocal = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx up to 1.29.6 forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
-      if (isLocal && !isForwarded) sendJson(response, 200, await siteMemory.records())
+      if (isLocal && !isForwarded) sendJson(response, 200, { storeName, ...(await siteMemory.records()) })
       else sendError(response, 403, 'peer', 'Only this machine may read it.')
     },
   }

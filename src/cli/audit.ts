@@ -47,7 +47,7 @@ async function runAudit(input: Input): Promise<void> {
   else if (entries.length === 0) printLine('There are no such changes.')
   else {
     for (const entry of entries) printEntry(entry)
-    if (entries.length === query.limit)
+    if (input.text('limit') === undefined && entries.length === query.limit)
       printLine('', `These are the latest ${query.limit}; there may be more: --limit N`)
   }
 }

@@ -1,8 +1,6 @@
 /** The settings of commands, the store that these name, and the records that the running service remembers. */
 
-import { resolve } from 'node:path'
-import { type Config, gatherSettings, localUrl, parseConfig } from '../config/config.ts'
-import { describeTarget } from '../config/redis.ts'
+import { type Config, gatherSettings, localUrl, parseConfig, storeNameIn } from '../config/config.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords, SiteRecord } from '../domain/site.ts'
@@ -47,9 +45,7 @@ export function hasSecret(config: Config): boolean {
 }
 
 export function nameOfStore(): string {
-  const { redis, redisPrefix, dataDir } = commandSettings()
-  if (redis === undefined) return resolve(dataDir)
-  return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
+  return storeNameIn(commandSettings())
 }
 
 export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
@@ -60,7 +56,8 @@ export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKe
  */
 export async function refuseLostNames(store: SiteStore, names: readonly string[]): Promise<void> {
   if (names.length === 0 || commandSettings().adminPort === undefined) return
-  const { sites } = await recordsOfService().catch(() => ({ sites: [] }))
+  const { sites, storeName } = await recordsOfService().catch(() => ({ sites: [], storeName: '' }))
+  if (storeName !== nameOfStore()) return // the service of another store
   for (const { name, siteKey } of sites)
     if (names.includes(name) && (await store.readSite(siteKey)) === undefined)
       throw new OperatorError(
@@ -74,7 +71,9 @@ const ANSWER_MS_MAX = 10_000
  * Asks the running service for the records in its memory, which may have outlived those in the store. The demo page's sites are left
  * out, and deleted sites are a list of their own. @throws OperatorError if no service answers at the admin port
  */
-export async function recordsOfService(): Promise<CachedRecords & { deletedSites: SiteRecord[] }> {
+export async function recordsOfService(): Promise<
+  CachedRecords & { deletedSites: SiteRecord[]; storeName: string }
+> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
   const { adminHost, adminPort } = commandSettings()
   if (adminPort === undefined)
@@ -85,13 +84,14 @@ export async function recordsOfService(): Promise<CachedRecords & { deletedSites
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
-    const { sites, apiKeys } = (await answer.json()) as CachedRecords
+    const { sites, apiKeys, storeName } = (await answer.json()) as CachedRecords & { storeName: string }
     const own = sites.filter(isNotDemo)
     const isDeleted = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt !== undefined
     return {
       sites: own.filter(site => !isDeleted(site)),
       apiKeys: apiKeys.filter(key => !isDeleted(key)),
       deletedSites: own.filter(isDeleted),
+      storeName,
     }
   } catch (error) {
     const { message, cause } = error as Error

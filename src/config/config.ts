@@ -7,7 +7,7 @@ import { limitsOf } from '../domain/endpoint.ts'
 import { NONCE_TIME_ZERO_MS } from '../protocol/proof.ts'
 import { OperatorError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
-import { checkedRedis, type RedisTarget, type TextOf, textOfFile } from './redis.ts'
+import { checkedRedis, describeTarget, type RedisTarget, type TextOf, textOfFile } from './redis.ts'
 import { PRINTABLE, SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Config = Readonly<ReturnType<typeof configOf>>
@@ -227,12 +227,17 @@ function configOf(
   }
 }
 
+export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
+  if (redis === undefined) return resolve(dataDir)
+  return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
+}
+
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
-const COMMENT_OR_QUOTED = /^#|^(["']).*\1$/
+const COMMENT_OR_QUOTED = /^#|\s#|^["']|["']$/
 
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
@@ -246,7 +251,7 @@ function checkedSecrets(text: string, variable: string, isNeeded: boolean, probl
     if (!PRINTABLE.test(secret)) problems.push(`${which} is not printable text`)
     // Taken for a secret, a comment would sign.
     else if (COMMENT_OR_QUOTED.test(secret))
-      problems.push(`${which} begins with # or stands in quotation marks; expected secrets alone`)
+      problems.push(`${which} has a comment or quotation marks; expected secrets alone`)
     else if (secret.length < SECRET_CHARACTERS_MIN)
       problems.push(`${which} has ${secret.length} characters; expected ${expects}`)
   }

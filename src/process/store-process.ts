@@ -135,10 +135,10 @@ export class StoreProcess {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined
     const check = () => {
-      const isReading = !this.#hasServed // the state of the last service, which takes longer than any answer
-      if (++silentSeconds < this.#hungSeconds * (isReading ? READING_TIMES : 1)) return
+      const secondsMax = this.#hungSeconds * (this.#hasServed ? 1 : READING_TIMES)
+      if (++silentSeconds < secondsMax) return
       clearInterval(watch)
-      this.#log.error(`the store process did nothing for ${this.#hungSeconds} s, so it is killed`)
+      this.#log.error(`the store process did nothing for ${secondsMax} s, so it is killed`)
       child.kill('SIGKILL')
     }
     child.on('exit', () => clearInterval(watch))

@@ -101,7 +101,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   ],
   'comments, quotation marks and bytes among the secrets': [
     { POWGATE_SECRETS_FILE: fileOf('odd', `# ${TEST_SECRET}\n"${TEST_SECRET}"\n${TEST_SECRET}\u0001\n`) },
-    ...[/^POWGATE_SECRETS_FILE: secret 1 begins with #/, /secret 2 begins with #/, /secret 3 is not print/],
+    ...[/^POWGATE_SECRETS_FILE: secret 1 has a comment/, /secret 2 has a comment/, /secret 3 is not print/],
   ],
   'an empty file of settings, as a full disk leaves it': [
     { POWGATE_CONFIG_FILE: fileOf('empty.conf', '') },

@@ -192,7 +192,7 @@ describe('Redis is frozen', () => {
 
   test('/siteverify fails closed; a retry with its idempotency_key is sure to get the answer when Redis is back', async () => {
     const redeem = (response: string, more: Record<string, string> = {}) => {
-      const fields = new URLSearchParams({ secret: subject.site.apiKey, response, ...more })
+      const fields = { secret: subject.site.apiKey, response, ...more }
       return subject.client.siteverify(fields, { from: freshAddress() })
     }
     const key = { idempotency_key: 'order 17' }

@@ -190,6 +190,7 @@ for (const form of FORMS)
 test('without a token a script learns of no account, and no log-in counts as failed', async () => {
   const taken = await post('/wp-login.php?action=register', 'user_login=admin&user_email=admin@example.com')
   const nobody = await post('/wp-login.php?action=lostpassword', 'user_login=nobody@example.com')
+  await post('/wp-login.php', 'log=admin&pwd=wrong')
   for (const { text } of [taken, nobody]) {
     assert.ok(text.includes(MISSING))
     assert.doesNotMatch(text, /already registered|no account/)
@@ -307,10 +308,10 @@ test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until
 
 test('a rule finds its field where PHP puts it, and a value as its handler may take it', async () => {
   const rules = words('form_fields[name] my.field items[] id=5 form=contact type=0').join('\n')
-  configure({ fields: `${rules}\r\n\n topic=Contact us ` })
+  configure({ fields: `${rules}\r\n\n topic = Contact us \r\n内容` })
   const isAsked = async (path: string, fields: string) => (await post(path, fields)).text.includes(MISSING)
   const asked = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
-  const more = 'topic=Contact+us data=a%3D1%26form_fields%255Bname%255D%3DA'
+  const more = 'topic=Contact+us 内容=1 data=a%3D1%26form_fields%255Bname%255D%3DA'
   for (const fields of words(asked, more))
     assert.deepEqual([await isAsked('/', fields), await isAsked(`/?${fields}`, 'id=9')], [true, true], fields)
   const others = 'form_fields[mail]=a my=1 item=1 id=6 id=1e1000 form=contacts type=a us=1 data[]=id%3D5'

@@ -135,11 +135,15 @@ export class StoreServer {
     try {
       saveState(dataDir, this.#savedState())
     } catch (error) {
-      removeSavedState(dataDir)
       tell?.(
         'warn',
         `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
       )
+      try {
+        removeSavedState(dataDir)
+      } catch {
+        // The directory lets no file be removed either.
+      }
     }
   }
 

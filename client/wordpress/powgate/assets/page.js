@@ -24,7 +24,11 @@
   if (window.PerformanceObserver) {
     new PerformanceObserver(list => {
       if (list.getEntries().some(entry => entry.serverTiming?.some(({ name }) => name === 'powgate'))) {
-        reset(document)
+        document.querySelectorAll('pow-gate').forEach(gate => {
+          if (gate.token) {
+            gate.reset() // others may wait for their token
+          }
+        })
       }
     }).observe({ type: 'resource' })
   }

@@ -168,12 +168,12 @@ function powgate_validate_signup( $result ) {
  * form. The address of the request does not matter, because most handlers look for their field at every address.
  */
 function powgate_guard_fields() {
-	$rules  = preg_split( '/\s*\R\s*/', trim( powgate_setting( 'fields' ) ), -1, PREG_SPLIT_NO_EMPTY );
+	$rules  = preg_split( '/\s*[\r\n]+\s*/', trim( powgate_setting( 'fields' ) ), -1, PREG_SPLIT_NO_EMPTY );
 	$get    = wp_unslash( $_GET );
 	$post   = wp_unslash( $_POST );
 	$places = array( $get, $post, wp_list_pluck( $_FILES, 'name' ), powgate_packed( $get ), powgate_packed( $post ) ); // A handler may read any.
 	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
-		list( $name, $value ) = explode( '=', $rule, 2 ) + array( '', null );
+		list( $name, $value ) = array_map( 'trim', explode( '=', $rule, 2 ) ) + array( '', null );
 		foreach ( $places as $fields ) {
 			$sent = powgate_sent( $fields, $name );
 			if ( null !== $sent && ( null === $value || powgate_is_like( $sent, $value ) ) ) {
