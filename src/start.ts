@@ -67,7 +67,6 @@ async function runPrimary(): Promise<void> {
       log.warn(warning)
     const failed = storeFailed(claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
-    totals.gauges = {} // it waits for the store no longer
     const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts
     await primary.start({ config, settings: values })
     const { host, port, workers } = config

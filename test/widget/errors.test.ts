@@ -184,7 +184,7 @@ test('assets that do not load because the network went away: it waits for the ne
   const fault = { path: /frame|worker|page|wasm/, times: 100, until, answer: { status: 403 } }
   const { page } = await open('auto="off"', { fault })
   await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
-  // By the page's own timer it has the answer, which it takes for a sign of a network.
+  // The page's own timer tells when it has the answer, which it takes for a sign of a network.
   await page.evaluate('new Promise(resolve => setTimeout(resolve, 200))')
   await setOnline(page, false)
   lose()

@@ -100,7 +100,7 @@ function targets(random: Random): TimingTarget[] {
   })
   return [
     target('comparison of 64 characters', [0, 63], () => random.hex(64), areEqual),
-    // Of an API key its hash is compared.
+    // powgate compares the hash of an API key.
     target('API key', [KEY_START, -1], () => newApiKey(random.bytes(96)), isKeyOf, recordOf),
     target("token's HMAC", [-43, -1], newToken, given => readToken(keyring, given).status !== 'forged'), // its last part
     // src/domain/nonce.ts shows where the MACs lie: these are hexadecimal digits.
