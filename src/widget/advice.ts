@@ -22,7 +22,7 @@ const ADVICE = {
   // Browsers do not validate a form before these two, so the widget cannot hold it back.
   'no-token':
     'form.submit() or new FormData() before there is a token. Use form.requestSubmit() or await execute()',
-  'send-lost': 'the form was replaced or hidden while Send waited, so it is not sent',
+  'send-lost': 'the form was replaced or hidden while Send waited, and is not sent',
 }
 
 export const advise = (code: keyof typeof ADVICE, element: Element) => warnOnce(code, ADVICE[code], element)

@@ -93,7 +93,7 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
     ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
     ...settings.bound,
   })
-  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
+  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification was not passed')
   const { token } = result
   // A token starts with its issue time. The visitor's clock may be wrong, so the lifetime counts from there.
   const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
@@ -133,13 +133,15 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   try {
     throwIfAborted(settings.signal) // What aborts between the turn in the queue and `addEventListener` calls no listener.
     // Workers start while the challenge is on its way.
-    const early = openSolver(roundSettings, lastPuzzle)
-    early.catch(() => {}) // Its error is not told: openFor opens another solver instead.
+    const earlyPuzzle = lastPuzzle
+    const early = openSolver(roundSettings, earlyPuzzle)
+    early.catch(() => {}) // Its error is not told: another solver is opened instead.
     const challenge = await getChallenge(roundSettings)
     const deadline = sleep(usableMs(challenge))
     const beganMs = nowMs()
     lastPuzzle = challenge.algorithm
-    const opening = openFor(roundSettings, challenge.algorithm, early)
+    const open = () => openWithRetries(roundSettings, challenge.algorithm)
+    const opening = earlyPuzzle === challenge.algorithm ? early.catch(open) : open()
     const loadTimeout = rejectAfterLoadingSeconds(() => !isWaiting, signal)
     const solver = await untilAborted(Promise.race([opening, loadTimeout]), signal)
     const solved = await solve(roundSettings, solver, challenge, deadline, onWork)
@@ -166,7 +168,7 @@ async function solve(
   })
   const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** challenge.difficulty)
   const giveUp = () => {
-    throw new PowGateError(TOO_SLOW, 'expired', 'the device is too slow')
+    throw new PowGateError(TOO_SLOW, 'expired', 'the device was too slow')
   }
   onHashing(true)
   try {
@@ -189,15 +191,8 @@ async function openSolver(settings: FlowSettings, puzzle: PuzzleName): Promise<S
   return solver
 }
 
-/** Opens another solver if the early one failed or is for another puzzle, and again if its files are refused for a while. */
-async function openFor(
-  settings: FlowSettings,
-  puzzle: PuzzleName,
-  early: Promise<SolverSession>,
-): Promise<SolverSession> {
-  const opened = await early.catch(() => undefined)
-  if (opened?.puzzle === puzzle) return opened
-  opened?.close()
+/** Opens a solver, and again if its files are refused for a while. */
+function openWithRetries(settings: FlowSettings, puzzle: PuzzleName): Promise<SolverSession> {
   return withRetries(settings, () =>
     openSolver(settings, puzzle).then(
       answer => ({ answer }),

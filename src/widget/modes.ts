@@ -87,7 +87,10 @@ function workerUrl(workerSrc: string): string {
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page forbids, or in which all workers failed. No element of the page tries them again. */
+/**
+ * Modes that the page forbids, or in which all workers failed. No element of the page tries them again, unless `page` fails too: then
+ * the network was the cause, or nothing works.
+ */
 const refused = new Set<Mode>()
 
 /** Tries the modes in turn, `page` last. @throws the error of `page`: its script does not load */
@@ -103,7 +106,10 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
-  return OPENERS.page(settings, puzzle)
+  return OPENERS.page(settings, puzzle).catch(why => {
+    refused.clear()
+    throw why
+  })
 }
 
 function modesFor({ assets, codeAssets, workerSrc, mode }: ModeSettings): Mode[] {
@@ -127,10 +133,10 @@ async function probeBlobWorker(): Promise<void> {
     await new Promise((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
-      setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
+      setTimeout(reject, PROBE_MS_MAX, new Error('a worker did not load'))
       worker.onerror = event => {
         event.preventDefault()
-        reject(new ModeBlockedError('blob workers are forbidden'))
+        reject(new ModeBlockedError('the page does not allow workers'))
       }
     })
   } finally {
@@ -167,7 +173,6 @@ async function openPool(
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return {
     mode,
-    puzzle,
     close,
     solve: async (job, ...rest) =>
       pool.solve(job, await threads(job), ...rest).catch(error => {
@@ -194,7 +199,6 @@ async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<Sol
   const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {
     mode: 'page',
-    puzzle,
     solve: async (job, ...rest) => solvePage(await kernel, job, ...rest, closed.signal),
     close: () => closed.abort(),
   }

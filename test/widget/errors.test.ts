@@ -158,7 +158,8 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
 
 test('assets that are blocked: tried five times, then said, and the console names the file', async () => {
   const blocked = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
-  const { page, notes } = await inState('failed', open('', { fault: blocked }))
+  const { page, notes } = await open('', { fault: blocked, ...CLOCK })
+  await untilFailed(page)
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
   const told = notes.consoleErrors.join('\n')
@@ -177,6 +178,11 @@ for (const solver of ['frame', 'blob', 'page'])
     assert.equal(gateway.count('GET /challenge'), 1)
     assert.deepEqual(notes.pageErrors, [])
   })
+
+test('a kernel that is refused once is loaded again: without it the solver would be several times slower', async () => {
+  await inState('verified', open('', { fault: { path: /wasm/, answer: { status: 502 } } }))
+  assert.equal(gateway.requests.filter(request => request.includes('.wasm')).length, 2)
+})
 
 test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
   let lose = () => {}

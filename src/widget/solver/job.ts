@@ -81,7 +81,6 @@ export type SolvePage = (
 
 /** A mode that works in this page, with its workers started, for one puzzle. */
 export interface SolverSession {
-  readonly puzzle: PuzzleName
   readonly mode: Mode
   /** @param gpuCounter found by the GPU meanwhile; may never settle, and never rejects */
   solve(job: Job, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>

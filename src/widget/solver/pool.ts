@@ -18,10 +18,15 @@ const SIMD_PROBE = [
 ]
 
 /**
- * The best kernel that the browser supports; undefined if none, or if the fetch fails. It needs no pin: without imports it
- * reaches only its own memory, and a wrong one finds no counter, or one that the service refuses.
+ * The best kernel that the browser supports; undefined if none, or if the file does not load. It is tried more than once, because a
+ * solver without it takes 4 times as long, with HashWX 10 to 30. It needs no pin: without imports it reaches only its own memory, and
+ * a wrong one finds no counter, or one that the service refuses.
  */
-export async function fetchKernel(assets: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
+export async function fetchKernel(
+  assets: string,
+  puzzle: PuzzleName,
+  tries = 3,
+): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   const sha256Wasm = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
@@ -30,10 +35,11 @@ export async function fetchKernel(assets: string, puzzle: PuzzleName): Promise<A
       signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
     })
-    return response.ok ? await response.arrayBuffer() : undefined
+    if (response.ok) return await response.arrayBuffer()
   } catch {
-    return undefined
+    // The next try may succeed.
   }
+  return tries > 1 ? sleep(1000).then(() => fetchKernel(assets, puzzle, tries - 1)) : undefined
 }
 
 /** A worker, or a port to one in the frame. */
@@ -89,8 +95,7 @@ export class WorkerPool {
     const fail = (message: string) => {
       worker.terminate()
       this.#living.delete(worker) // not a count: a worker may report several errors
-      if (this.#living.size === 0)
-        this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
+      if (this.#living.size === 0) this.#onFailure(new ModeBlockedError(message || 'a worker did not load'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
@@ -126,7 +131,7 @@ export class WorkerPool {
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum }))
       this.#onFailure = reject
-      if (this.#living.size === 0) reject(new ModeBlockedError('a worker has ended'))
+      if (this.#living.size === 0) reject(new ModeBlockedError('no worker started'))
       this.#onReport = (report, index) => {
         if (report.kind === 'renderer') onRenderer(report.renderer)
         if (!('tries' in report)) return
