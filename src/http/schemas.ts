@@ -30,7 +30,7 @@ export const SolutionSchema = Type.Object(
       minimum: 0,
       maximum: COUNTER_MAX,
       description:
-        'SHA-256 of the nonce followed by the counter in decimal digits starts with at least `difficulty` zero bits.',
+        'The hash of the nonce and this counter, by the puzzle of the challenge, starts with at least `difficulty` zero bits.',
     }),
     solveTimeMs: Type.Optional(
       Type.Number({
