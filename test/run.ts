@@ -21,8 +21,9 @@ const FAILURE_LINES = 40
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
-  'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients http/closed-connections metrics/metrics store/redis-clocks',
-  'store/redis-cluster store/redis-security widget/accessibility widget/compat widget/element widget/engines',
+  'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients e2e/store-process http/closed-connections metrics/metrics',
+  'store/redis-clocks store/redis-cluster store/redis-security widget/accessibility widget/box widget/compat widget/element',
+  'widget/engines',
   'widget/errors widget/gpu widget/markup widget/modes widget/pages widget/send-table widget/send widget/solvers',
 )
 
@@ -30,7 +31,15 @@ const REST = words(
 const ON_EACH_ENGINE = ['store/redis', 'store/redis-advice']
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = ['e2e', 'release', 'widget']
+const ALONE = words('e2e/failover e2e/rolling release widget')
+/** Files of those folders that open no browser. */
+const NOT_ALONE = words('widget/build widget/solvers')
+
+/** Files that take longest start first, so that the end does not wait for one of them. */
+const FIRST = words(
+  'bench/benches bench/effect client/recipes client/tutorials client/page contract/settings contract/contract contract/hosts',
+  'contract/outage contract/site-settings e2e/start e2e/logs proxy/samples metrics/metrics',
+)
 
 /**
  * Files whose partner is a browser, a proxy or another program that we do not write. On a busy machine such a partner is late
@@ -123,9 +132,12 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
       tell(one, `${ended.length} of ${files.length}`)
     }
   }
-  const queue = files.filter(file => !isIn(ALONE, inTest(file)))
+  const isAlone = (file: string) => isIn(ALONE, inTest(file)) && !isIn(NOT_ALONE, inTest(file))
+  const isFirst = (file: string) => isIn(FIRST, inTest(file))
+  const together = files.filter(file => !isAlone(file))
+  const queue = [...together.filter(isFirst), ...together.filter(file => !isFirst(file))]
   await Promise.all(Array.from({ length: availableParallelism() + 1 }, () => runNext(queue)))
-  await runNext(files.filter(file => isIn(ALONE, inTest(file))))
+  await runNext(files.filter(isAlone))
   for (const [index, first] of ended.entries()) {
     const file = join(ROOT, first.file)
     if (first.failed === 0 || !isIn(TWO_TRIES, inTest(file))) continue

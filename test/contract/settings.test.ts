@@ -20,7 +20,7 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { padded } from './bodies.ts'
-import { onEachStore, type Subject, untilAll } from './support.ts'
+import { onHosts, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const BODY_BYTES_MAX = 65_536
@@ -247,7 +247,10 @@ const ENV = {
   POWGATE_SECRETS: `${NEW_SECRET},${TEST_SECRET}`,
   POWGATE_BODY_MAX_BYTES: String(BODY_BYTES_MAX),
 }
-onEachStore({ 'addresses, secrets and bodies': settingTests }, { env: ENV })
+/** The embedded store answers as Redis does (test/store/agreement.test.ts, meters-conformance.ts). */
+onHosts([
+  { kind: STORE_KINDS.at(-1)!, sections: { 'addresses, secrets and bodies': settingTests }, env: ENV },
+])
 
 /** Ends the service, and starts another one on its store with other settings. */
 async function restarted(service: TestService, env: Record<string, string>): Promise<TestService> {

@@ -25,7 +25,7 @@ import { temporaryDir } from '../harness/temporary.ts'
 const CONNECTIONS = 32
 const LOAD_SHARE = 0.6
 /** As many rolls, and kills, as meet each worker several times at any moment of its work. */
-const ROUNDS = 8
+const ROUNDS = 5
 /** Visitors a second. The generator shares the machine with what it loads: what it manages alone for a second, it may not later. */
 const RATE_MAX = 1000
 /** The machine may have paused while the capacity was measured. */

@@ -49,7 +49,7 @@ test('a body that comes byte by byte is not copied anew for each', () => {
 
 const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
+const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 4000)
 const JSON_TYPE = 'application/json'
 
 /** A name and the spelling of its value. */

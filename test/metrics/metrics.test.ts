@@ -338,7 +338,7 @@ for (const [name, env] of Object.entries(LISTENERS)) {
   })
 }
 
-const FLOOD = 20_000
+const FLOOD = 5_000
 const SOCKETS = 48
 
 /** Sends requests over one connection, one at a time, until they are used up. Every answer ends with a JSON body. */

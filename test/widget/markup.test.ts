@@ -5,6 +5,8 @@
 
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { VisitOptions } from '../harness/browser.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ALWAYS_EASY } from '../harness/service.ts'
@@ -18,6 +20,7 @@ import {
   pinnedTag,
   scriptTag,
   startStage,
+  WITH_CLOCK,
 } from '../harness/widget.ts'
 
 const { service, gateway, pages, open } = await startStage()
@@ -36,21 +39,30 @@ beforeEach(() => {
   evil.requests.length = 0
 })
 
-/** Opens a page whose element notes where it solved. */
-function openWith(attributes: string, script: string, policy?: string) {
-  const noteMode = "addEventListener('verified', event => { window.mode = event.detail.mode }, true)"
-  const options: OpenOptions = { script, visit: { prepare: page => page.addInitScript(noteMode) } }
+/** Opens a page with an element. */
+function openWith(attributes: string, script: string, policy?: string, visit: VisitOptions = {}) {
+  const options: OpenOptions = { script, visit }
   return open(attributes, policy === undefined ? options : { ...options, policy })
 }
 
-/** Where a page that comes to be verified solved, or the code of the error of one that comes to fail. */
-async function endOf(state: 'verified' | 'failed', ...parts: Parameters<typeof openWith>): Promise<unknown> {
-  const opened = inState(state, openWith(...parts))
-  const { page } = await opened.catch(() => assert.fail(`not ${state}: ${parts.join(' ')}`))
-  return state === 'failed' ? errorCode(page) : page.evaluate('window.mode')
+/** Where a page that comes to be verified solved. */
+async function modeOf(attributes: string, script: string, policy?: string): Promise<unknown> {
+  const noteMode = "addEventListener('verified', event => { window.mode = event.detail.mode }, true)"
+  const prepare = (page: Page) => page.addInitScript(noteMode)
+  const opened = inState('verified', openWith(attributes, script, policy, { prepare }))
+  const { page } = await opened.catch(() => assert.fail(`not verified: ${attributes} ${script}`))
+  return page.evaluate('window.mode')
 }
-const modeOf = (...parts: Parameters<typeof openWith>) => endOf('verified', ...parts)
-const failureOf = (...parts: Parameters<typeof openWith>) => endOf('failed', ...parts)
+
+/** The code of the error of a page that comes to fail, after waits of up to 8.5 s. */
+async function failureOf(attributes: string, script: string, policy?: string): Promise<unknown> {
+  const { page } = await openWith(attributes, script, policy, WITH_CLOCK)
+  await eventually(60_000, `failed: ${attributes} ${script}`, async () => {
+    await page.clock.fastForward(8500)
+    return (await page.locator('pow-gate:state(failed)').count()) > 0
+  })
+  return errorCode(page)
+}
 
 /** The files that an element loads to solve. Not widget.js, which an image or a blocked script asks for too. */
 const codeFrom = ({ requests }: { requests: readonly string[] }) =>
