@@ -36,9 +36,14 @@ test('promtool: each rule fires at its fault, names the first thing to look at, 
       exp_annotations: { ...annotations, summary },
     }))
   }
-  const file = join(temporaryDir('alerts'), 'test.yml')
-  writeFileSync(file, stringify({ ...cases, rule_files: [RULES] }))
-  execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe' })
+  const dir = temporaryDir('alerts')
+  const files = ['1m', '5m'].map(interval => {
+    const tests = cases.tests.filter((one: { interval: string }) => one.interval === interval)
+    const file = join(dir, `${interval}.yml`)
+    writeFileSync(file, stringify({ rule_files: [RULES], evaluation_interval: interval, tests }))
+    return file
+  })
+  execFileSync('promtool', ['test', 'rules', ...files], { stdio: 'pipe' })
   const fired = perCase.filter(({ exp_alerts }) => exp_alerts.length > 0).map(({ alertname }) => alertname)
   assert.deepEqual([...new Set(fired)].sort(), rules.map(({ alert }) => alert).sort())
 })
