@@ -86,16 +86,11 @@ describe('problems', () => {
       ],
       [
         { workersRunning: 1, workersWithStore: 0, isReady: false },
-        [
-          /^bad The store does not answer any worker\. Tokens cannot be redeemed; /,
-          /^warn 1 of 2 workers run/,
-        ],
+        [/^bad The store does not answer any worker\. Tokens cannot be /, /^warn 1 of 2 workers run/],
       ],
       [
         { workersWithStore: 0, storeCauses: ['refused'] },
-        [
-          /^bad A part of the Redis Cluster does not answer any worker: nothing listens .* sites that lie there/,
-        ],
+        [/^bad A part of the Redis Cluster does not answer any .*: nothing listens .* sites that lie there/],
       ],
       [
         { workersWithStore: 1, isStoreEmbedded: true },
@@ -108,13 +103,8 @@ describe('problems', () => {
         [/^bad Hosts of this store refuse .*\. POWGATE_TOKEN_SECONDS: 300 here, .* \(and 1 more\): set the/],
       ],
       [
-        {
-          backends: [
-            { text: 'one backend', isOverLimit: false },
-            { text: 'another', isOverLimit: true },
-          ],
-        },
-        [/^bad another\.$/, /^warn one backend\.$/],
+        { backends: ['one', 'other'].map(text => ({ text, isOverLimit: text === 'other' })) },
+        [/^bad other\.$/, /^warn one\.$/],
       ],
       [{ isProxyUntrusted: true }, [/^warn Nearly all visitors come from one .* in POWGATE_TRUSTED_PROXIES/]],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
@@ -170,8 +160,7 @@ describe('problems', () => {
 
   test('workers that leave count as running only once all leave', () => {
     const totals = new Totals()
-    const build = { version: '', node: '' }
-    const workers = [0, 1].map(pid => ({ pid, build, isLeaving: pid === 0 }))
+    const workers = [0, 1].map(pid => ({ pid, build: { version: '', node: '' }, isLeaving: pid === 0 }))
     for (const worker of workers) totals.take(worker, { values: { storeUp: worker.pid } }, 0)
     const supervisor = { isHealthy: () => true, isReady: () => true, workersWanted: () => 1 }
     const hosts = { living: [], differencesToOthers: [] }
