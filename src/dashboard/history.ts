@@ -181,7 +181,9 @@ function workersOf(steps: Steps['steps'], all: Columns) {
 }
 
 function answersOf(columns: Columns, what: TrafficCount): readonly number[] {
-  return columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
+  const series = [...TRAFFIC.keys()].filter(labels => TRAFFIC.get(labels) === what)
+  const counters = series.map(labels => columns.counter(`requests ${labels}`))
+  return counters[0]!.map((_, step) => sum(counters.map(counts => counts[step]!)))
 }
 
 function trafficOf(columns: Columns) {

@@ -95,11 +95,9 @@ function reportProxy(data: DashboardData, { bad, warn }: Report): void {
     tallies.find(tally => tally.name === name)?.counts ?? []
   const ofLast = (minutes: number, counts: readonly number[]) =>
     sum(counts.filter((_, step) => times[step]! > nowMs - minutes * 60_000))
-  // What has been better for ten minutes is mended.
   const areMost = (refused: readonly number[], good: readonly number[]) =>
     ofLast(30, refused) >= SUSPECT_REQUESTS_MIN &&
-    [30, 10].every(minutes => ofLast(minutes, refused) > ofLast(minutes, good))
-  const limited = site === null ? countsOf(limits, 'challenge address') : [] // limits are those of all sites
+    [30, 10].every(minutes => ofLast(minutes, refused) > ofLast(minutes, good)) // after 10 it is mended
   if (areMost(countsOf(traffic.refusals, 'token-other-address'), traffic.redeemed))
     bad(
       'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends. If as many as usual are redeemed, somebody posts tokens that were solved elsewhere.',
@@ -109,7 +107,7 @@ function reportProxy(data: DashboardData, { bad, warn }: Report): void {
       "Most solutions are refused because another address asked for the challenge: name every proxy, and a CDN's networks, in POWGATE_TRUSTED_PROXIES. If as many as usual pass, these are bots that change addresses.",
     )
   else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
-  else if (areMost(limited, traffic.challenges))
+  else if (site === null && areMost(countsOf(limits, 'challenge address'), traffic.challenges))
     warn(
       'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
     )
