@@ -3,7 +3,7 @@
  * each, they take 10 MB.
  */
 
-import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
+import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
@@ -20,6 +20,8 @@ const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
+/** It is told if so many tokens should have been redeemed since one was, by chance once in e^10 times, and if that was ten minutes ago. */
+const [UNREDEEMED_MIN, UNREDEEMED_STEPS_MIN] = [10, 60]
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
 export type DashboardData = ReturnType<History['view']> & {
@@ -85,6 +87,7 @@ export class History {
         ofRange.siteKeys.includes(OTHER_SITES),
       busiest: sites.slice(0, BUSIEST_MAX),
       lastMinute: this.#lastMinute(site),
+      unredeemed: this.#unredeemed(site),
       /** The end of each step, oldest first. */
       times: steps.map(({ toMs }) => toMs + aheadMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
@@ -94,6 +97,22 @@ export class History {
       store: storeOf(steps, all),
       workers: workersOf(steps, all),
     }
+  }
+
+  /** The sites (or the chosen one) whose visitors pass while none of their tokens is redeemed, most visitors first. */
+  #unredeemed(site: string | null) {
+    const found: { readonly name: string; readonly passed: number }[] = []
+    for (const siteKey of site === null ? this.#ranges['30m'].siteKeys : [site]) {
+      const [halfHour, day] = [this.#ranges['30m'].columns(siteKey), this.#ranges['24h'].columns(siteKey)]
+      const lastRedeemed = answersOf(halfHour, 'redeemed').findLastIndex(count => count > 0)
+      const since = answersOf(halfHour, 'passed').slice(lastRedeemed + 1)
+      const passed = sum(since)
+      if (passed < UNREDEEMED_MIN || since.length < UNREDEEMED_STEPS_MIN) continue
+      const usualShare = sum(answersOf(day, 'redeemed')) / (sum(answersOf(day, 'passed')) - passed)
+      if (passed * usualShare >= UNREDEEMED_MIN)
+        found.push({ name: this.#siteName(siteKey) ?? siteKey, passed })
+    }
+    return found.sort((one, other) => other.passed - one.passed)
   }
 
   /** Counts the chosen site's requests; faults and times are those of all sites. */
@@ -135,7 +154,7 @@ function stepGauges(values: Readonly<Values>): StepGauges {
   const lags = Object.keys(values)
     .filter(name => /^lag \S+ p99$/.test(name))
     .map(name => values[name]!)
-  return { storeUp: values.storeUp === 1 ? 1 : 0, lagSeconds: Math.max(0, ...lags) }
+  return { storeUp: values.storeUp ?? null, lagSeconds: Math.max(0, ...lags) }
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
@@ -143,7 +162,7 @@ function storeOf(steps: Steps['steps'], all: Columns) {
   return {
     callMs: all.percentiles('storeSeconds'),
     outages,
-    /** 0 if a worker lost the store in this step, or lacked it at the end. */
+    /** 0 if a worker lost the store in this step, or lacked it at the end; null if none ran. */
     up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
   }
 }
@@ -161,15 +180,20 @@ function workersOf(steps: Steps['steps'], all: Columns) {
   }
 }
 
+function answersOf(columns: Columns, what: TrafficCount): readonly number[] {
+  const series = [...TRAFFIC.keys()].filter(labels => TRAFFIC.get(labels) === what)
+  const counters = series.map(labels => columns.counter(`requests ${labels}`))
+  return counters[0]!.map((_, step) => sum(counters.map(counts => counts[step]!)))
+}
+
 function trafficOf(columns: Columns) {
-  const count = (what: TrafficCount) =>
-    columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
-    challenges: count('challenges'),
-    passed: count('passed'),
-    failed: count('failed'),
-    redeemed: count('redeemed'),
-    refused: columns.sumOf('requests', isRefusal),
+    challenges: answersOf(columns, 'challenges'),
+    passed: answersOf(columns, 'passed'),
+    failed: answersOf(columns, 'failed'),
+    redeemed: answersOf(columns, 'redeemed'),
+    /** Only the four endpoints count, because a scanner's wrong paths would outnumber visitors. */
+    refused: columns.sumOf('requests', (...labels) => labels[0]! in ENDPOINTS && isRefusal(...labels)),
     refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },

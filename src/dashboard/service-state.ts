@@ -19,7 +19,9 @@ export function serviceState(
   backends: Backends,
 ) {
   const values = totals.values()
-  const running = totals.workers()
+  const all = totals.workers()
+  const staying = all.filter(({ worker }) => worker.isLeaving !== true)
+  const running = staying.length > 0 ? staying : all // at a stop all leave
   /** The largest absolute value among the workers, each of which has its own. */
   const farthestFromZero = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))

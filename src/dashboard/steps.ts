@@ -3,9 +3,9 @@
 import { Columns } from './columns.ts'
 import { OTHER_SITES } from './data.ts'
 
-/** Each is the worst value during the step. */
+/** Each is the worst value during the step; `storeUp`, 1 or 0, is null if no worker ran to tell. */
 export interface StepGauges {
-  readonly storeUp: 0 | 1
+  readonly storeUp: number | null
   readonly lagSeconds: number
 }
 
@@ -103,7 +103,7 @@ export class Steps {
 
 function worstOf(one: StepGauges, other: StepGauges): StepGauges {
   return {
-    storeUp: one.storeUp === 1 && other.storeUp === 1 ? 1 : 0,
+    storeUp: one.storeUp === 0 ? 0 : (other.storeUp ?? one.storeUp),
     lagSeconds: Math.max(one.lagSeconds, other.lagSeconds),
   }
 }

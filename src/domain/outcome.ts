@@ -209,6 +209,7 @@ export interface Refusal {
   readonly reason: Reason
   /** The limit that refused, with `rate-limited`. */
   readonly policy?: Policy
+  readonly isJunk?: boolean // that limit is the one of junk
   /** Replaces the table's message. */
   readonly detail?: string | undefined
   /** The field of the body that is wrong. */

@@ -54,7 +54,8 @@ export function challenge(service: Service): Endpoint {
 }
 
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
-  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.siteLimits)
+  const isJunk = visit.refusal !== undefined
+  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, isJunk, visit.siteLimits)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
   const { addressKey, site } = visit
   const mayFailOpen = site.record.failOpen?.challenge ?? service.settings.failOpen.challenge

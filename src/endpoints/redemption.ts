@@ -290,8 +290,9 @@ function replyTo<Body>(
   attempt: Attempt,
   admission: RedemptionAdmission,
 ): Reply {
+  const isJunk = attempt.verdict === 'refused'
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, siteLimits(caller), subjectOf(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, isJunk, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { verdict, claims } = conclusion

@@ -75,11 +75,13 @@ type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 export function notAdmittedReply(
   { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
+  isRefusedAnyway: boolean,
   siteLimits: PolicyList | undefined,
   subject?: RefusalSubject,
 ): Reply {
   const style = { errors, policies: { ...policies, ...siteLimits } }
   if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, subject)
   const { policy, retryAfterMs } = admission
-  return refusalReply(style, { reason: 'rate-limited', policy }, subject, retryAfterMs)
+  const isJunk = isRefusedAnyway || admission.isJunk === true
+  return refusalReply(style, { reason: 'rate-limited', policy, isJunk }, subject, retryAfterMs)
 }

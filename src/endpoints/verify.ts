@@ -106,7 +106,9 @@ export function verify(service: Service): Endpoint {
     /** Answers, and returns whether the proof counts. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
       if (admission.status !== 'admitted') {
-        exchange.answer(notAdmittedReply(style, admission, visit.siteLimits, { nonce: attempt.nonce }))
+        const { verdict, nonce } = attempt
+        const isJunk = verdict === 'refused'
+        exchange.answer(notAdmittedReply(style, admission, isJunk, visit.siteLimits, { nonce }))
         return false
       }
       const conclusion = conclude(service, visit, attempt, admission, service.now())

@@ -67,8 +67,9 @@ export class Stats {
         this.#countSolvingTime(ending)
         break
       case 'refused': {
-        const { policy } = ending.refusal
-        if (policy !== undefined) this.counts.limited.at(endpoint).at(policy).add()
+        const { policy, isJunk = false } = ending.refusal
+        const limit = isJunk ? 'junk' : policy
+        if (limit !== undefined) this.counts.limited.at(endpoint).at(limit).add()
       }
     }
   }

@@ -62,7 +62,7 @@ const ALARMING = ['forgotten', 'from-future'].flatMap(what => [
   `siteverify 200 token-${what}`,
 ])
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
-  ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
+  [...ENDPOINTS[endpoint].limits.map(({ policy }) => policy), 'junk'].map(policy => `${endpoint} ${policy}`),
 )
 const BY_ENDPOINT = { labels: ['endpoint'], fromStart: ENDPOINT_LABELS, history: true } as const
 
@@ -108,7 +108,7 @@ export const METRICS = {
   ),
   limited: counter(
     'powgate_rate_limited_total',
-    'Requests refused by a limit, by the limit that was reached.',
+    'Requests refused by a limit, by the limit that was reached; junk has limits of its own.',
     { labels: ['endpoint', 'policy'], fromStart: LIMITS, history: true },
   ),
   proxyUntrusted: gauge(
@@ -179,7 +179,7 @@ export const METRICS = {
   ),
   redeemLimitUsed: gauge(
     'powgate_redemption_limit_used_ratio',
-    'The largest share of a redemption limit that a backend with a valid API key used within a minute, over all hosts if they get as many as this one; above 1, redemptions are then refused.',
+    'The largest share of a redemption limit that a backend with a valid API key used within a minute, the demo apart, over all hosts if they get as many as this one; above 1, redemptions are then refused.',
   ),
   hostsDiffer: gauge(
     'powgate_hosts_differ',

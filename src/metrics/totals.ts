@@ -15,6 +15,7 @@ export interface Build {
 interface Worker {
   readonly pid: number | undefined
   readonly build: Build
+  readonly isLeaving?: boolean
 }
 
 interface WorkerStats {

@@ -1,6 +1,7 @@
 /** Judges backends by what all workers counted: which used half of a limit, name no visitor's address, or send a field that powgate does not check. */
 
 import { configFlag } from '../config/config.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { LIMIT_MAX, WINDOW_MS } from '../domain/limits.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
@@ -26,6 +27,8 @@ const BAD_BODY =
 /** Times are `performance.now`, as parameters for the tests. */
 export class Backends {
   limitsHalfUsed: readonly LimitUse[] = []
+  /** The largest share of a limit that was used in the last minute, junk aside. Above 1, redemptions are refused, if all hosts get as many. */
+  redeemLimitUsed = 0
   /** Backends whose redemptions are bound to no address, so that a token solved by anybody is accepted. */
   unbound: readonly { readonly siteKey: string; readonly text: string }[] = []
   readonly #log: Logger
@@ -47,7 +50,8 @@ export class Backends {
   }
 
   add(counts: readonly BackendCount[], nowMs = performance.now()): void {
-    this.#reports.push({ atMs: nowMs, counts: counts.filter(({ badBody }) => badBody === undefined) })
+    const own = counts.filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey)) // strangers use up the demo's limit
+    this.#reports.push({ atMs: nowMs, counts: own.filter(({ badBody }) => badBody === undefined) })
     for (const { apiKeyId, siteKey, isJunk, count, named, ignored, badBody } of counts) {
       if (ignored !== undefined) this.#logOnce('field-ignored', siteKey, { field: ignored }, FIELD_IGNORED)
       if (badBody !== undefined) this.#logOnce('redemption-malformed', siteKey, { reason: badBody }, BAD_BODY)
@@ -60,7 +64,7 @@ export class Backends {
   }
 
   /**
-   * Called every five seconds: sets `limitsHalfUsed` and `unbound`, and logs what is new in them.
+   * Called every five seconds: sets `limitsHalfUsed`, `redeemLimitUsed` and `unbound`, and logs what is new in them.
    *
    * @param hosts the number that share the limits; each is assumed to receive as much as this one
    */
@@ -79,12 +83,6 @@ export class Backends {
       if (!this.#unboundLogged.has(site)) this.#log.warn({ event: 'redemption-unbound', site }, text)
       this.#unboundLogged.add(site)
     }
-  }
-
-  /** The largest share of a limit that was used in the last minute, junk aside; 0 below a half. Above 1, redemptions are refused, if all hosts get as many. */
-  get redeemLimitUsed(): number {
-    const uses = this.limitsHalfUsed.filter(({ isJunk }) => !isJunk)
-    return Math.max(0, ...uses.map(({ perMinute, limit }) => perMinute / limit))
   }
 
   /**
@@ -115,10 +113,11 @@ export class Backends {
     }
     const mostUsedFirst = [...windows.values()]
       .map(window => useOf(window, hosts))
-      .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
-      .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
+      .sort((one, other) => other.share - one.share)
+    this.redeemLimitUsed = mostUsedFirst.find(({ isJunk }) => !isJunk)?.share ?? 0
     const told = new Map<string, LimitUse>()
     for (const use of mostUsedFirst) {
+      if (use.share < TOLD_SHARE) break
       const key = `${use.sites[0]} ${use.isJunk}`
       if (!told.has(key)) told.set(key, use)
     }
@@ -180,7 +179,7 @@ function useOf({ caller, limit, isJunk, bySite }: Window, hosts: number) {
   const text = isJunk
     ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already${estimate}, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
     : `${caller} sends ${perMinute} redemptions a minute for ${names}${estimate}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
-  return { caller, sites, perMinute, limit, isJunk, text }
+  return { caller, sites, perMinute, limit, share: perMinute / limit, isJunk, text }
 }
 
 /** Leaves room for five times the rate, up to LIMIT_MAX. Returns 100 at least, and a number that is 1, 2 or 5 and zeros. */

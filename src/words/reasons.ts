@@ -50,6 +50,7 @@ const OF_BACKENDS =
 
 /** Says what the limit counts, and which setting it is. Empty if there is none. */
 export function limitWords(endpoint: string, policy: string): string {
+  if (policy === 'junk') return 'What would be refused anyway has limits of its own: raise nothing.'
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return ''

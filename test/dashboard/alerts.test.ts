@@ -36,9 +36,12 @@ test('promtool: each rule fires at its fault, names the first thing to look at, 
       exp_annotations: { ...annotations, summary },
     }))
   }
-  const file = join(temporaryDir('alerts'), 'test.yml')
-  writeFileSync(file, stringify({ ...cases, rule_files: [RULES] }))
-  execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe' })
+  for (const interval of ['1m', '5m']) {
+    const tests = cases.tests.filter((one: { interval: string }) => one.interval === interval)
+    const file = join(temporaryDir('alerts'), 'test.yml')
+    writeFileSync(file, stringify({ rule_files: [RULES], evaluation_interval: interval, tests }))
+    execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe' })
+  }
   const fired = perCase.filter(({ exp_alerts }) => exp_alerts.length > 0).map(({ alertname }) => alertname)
   assert.deepEqual([...new Set(fired)].sort(), rules.map(({ alert }) => alert).sort())
 })

@@ -98,16 +98,21 @@ test('every query of the dashboard names metrics and labels that exist, of the c
   for (const { expr, legendFormat } of targets) {
     const found = checkedSeries(expr)
     assert.ok(found.length > 0, expr)
-    assert.equal(expr.split('{instance=~"$instance"').length - 1, found.length, `not of $instance: ${expr}`)
+    // Other programs have metrics of the names that are not powgate's own.
+    const job = /\b(process|nodejs)_/.test(expr) ? ',job="powgate"' : ''
+    const chosen = `{deployment=~"$deployment",instance=~"$instance"${job}`
+    assert.equal(expr.split(chosen).length - 1, found.length, `not of ${chosen}: ${expr}`)
     assert.doesNotMatch(expr, /process[=!]/, 'the store process is a process too')
     const groups = groupsOf(expr)
     const labels = groups.length > 0 ? groups : found[0]!.labels
     for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
       assert.ok(labels.includes(label!), `its legend has no label ${label}: ${expr}`)
   }
-  const [, ofHosts] = dashboard.templating.list.map(({ definition }: { definition: string }) => definition)
-  const [, name] = /^label_values\((\w+), instance\)$/.exec(ofHosts)!
-  assert.ok(SERIES.has(name!), ofHosts)
+  for (const { definition, allValue } of dashboard.templating.list.slice(1)) {
+    const [, name, label] = /^label_values\((\w+)[^,]*, (\w+)\)$/.exec(definition)!
+    assert.ok(SERIES.has(name!), definition)
+    assert.equal(allValue, label === 'deployment' ? '.*' : undefined, 'all instances are those of powgate')
+  }
 })
 
 test('every rule for Prometheus names metrics and labels that exist', () => {

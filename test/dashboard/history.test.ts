@@ -72,7 +72,8 @@ describe('steps', () => {
     const history = startHistory()
     for (const [index, storeOutages] of [0, 1, 1].entries())
       history.add(timeOf(index + 1), counted({ storeUp: 1, storeOutages }))
-    assert.deepEqual(history.view('30m', null).store.up, [1, 0, 1])
+    history.add(timeOf(4), counted({})) // no worker runs, which tells nothing of the store
+    assert.deepEqual(history.view('30m', null).store.up, [1, 0, 1, null])
   })
 
   test('timers that are a little early or late lose nothing', () => {
@@ -135,6 +136,24 @@ describe('sites', () => {
   })
 })
 
+test('a site is told once ten minutes of visitors passed and none redeemed a token, as more usually do', () => {
+  const history = startHistory()
+  for (let step = 1; step <= 270; step++) {
+    const early = Math.min(step, 200)
+    // The shop fails; the second site has a bot, too; few send the form of the third.
+    const redeemed = [early, step, Math.floor(early / 20)]
+    const sites = [step, 10 * step, step].map((passed, site) => [
+      siteKeyOf(site),
+      { 'requests verify 200 ok': passed, 'requests siteverify 200 ok': redeemed[site] },
+    ])
+    history.add(timeOf(step), counted({}, Object.fromEntries(sites)))
+    if (step === 259) assert.deepEqual(history.view('24h', null).unredeemed, [])
+  }
+  const told = [null, siteKeyOf(0), siteKeyOf(1)].map(site => history.view('24h', site).unredeemed)
+  const shop = [{ name: 'shop', passed: 70 }]
+  assert.deepEqual(told, [shop, shop, []])
+})
+
 describe('the whole service', () => {
   test('requests by what was answered, also where no site is known', () => {
     const history = startHistory()
@@ -159,7 +178,7 @@ describe('the whole service', () => {
     )
     const { traffic, limits, workers, lastMinute } = history.view('30m', null)
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
-    assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 18])
+    assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 11]) // a wrong path is nobody's
     const totals = (tallies: typeof limits) => tallies.map(({ name, total }) => `${name} ${total}`)
     const told = 'not-found 7, site-unknown 4, rate-limited 4, token-used 2, token-expired 1'
     assert.equal(totals(refusals).join(', '), told)

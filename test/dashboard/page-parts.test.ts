@@ -7,10 +7,12 @@ import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import { duration, exact, milliseconds, percent, rate, short } from '../../src/dashboard/page/format.ts'
 import { limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
-import type { ServiceState } from '../../src/dashboard/service-state.ts'
+import { type ServiceState, serviceState } from '../../src/dashboard/service-state.ts'
 import { SiteNames, type SiteRecords } from '../../src/dashboard/site-names.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import type { Values } from '../../src/metrics/table.ts'
+import { Totals } from '../../src/metrics/totals.ts'
+import { numbers } from '../harness/values.ts'
 import { WELL } from './stage.ts'
 
 describe('numbers', () => {
@@ -84,16 +86,11 @@ describe('problems', () => {
       ],
       [
         { workersRunning: 1, workersWithStore: 0, isReady: false },
-        [
-          /^bad The store does not answer any worker\. Tokens cannot be redeemed; /,
-          /^warn 1 of 2 workers run/,
-        ],
+        [/^bad The store does not answer any worker\. Tokens cannot be /, /^warn 1 of 2 workers run/],
       ],
       [
         { workersWithStore: 0, storeCauses: ['refused'] },
-        [
-          /^bad A part of the Redis Cluster does not answer any worker: nothing listens .* sites that lie there/,
-        ],
+        [/^bad A part of the Redis Cluster does not answer any .*: nothing listens .* sites that lie there/],
       ],
       [
         { workersWithStore: 1, isStoreEmbedded: true },
@@ -106,13 +103,8 @@ describe('problems', () => {
         [/^bad Hosts of this store refuse .*\. POWGATE_TOKEN_SECONDS: 300 here, .* \(and 1 more\): set the/],
       ],
       [
-        {
-          backends: [
-            { text: 'one backend', isOverLimit: false },
-            { text: 'another', isOverLimit: true },
-          ],
-        },
-        [/^bad another\.$/, /^warn one backend\.$/],
+        { backends: ['one', 'other'].map(text => ({ text, isOverLimit: text === 'other' })) },
+        [/^bad other\.$/, /^warn one\.$/],
       ],
       [{ isProxyUntrusted: true }, [/^warn Nearly all visitors come from one .* in POWGATE_TRUSTED_PROXIES/]],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
@@ -133,30 +125,52 @@ describe('problems', () => {
     assert.match(busy[3]!, /^The store is slow/)
     const { text } = problemsIn({}, { 'restarts store': 1 })[0]!
     assert.match(text, /^A worker or the store process ended or hung/)
-    const redeemed = { 'requests verify-token 200 ok': 30 }
-    const foreign = (count: number) => ({
-      ...redeemed,
-      'requests verify-token 403 token-other-address': count,
-    })
-    const limited = (count: number) => ({
-      'requests challenge 200 ok': 60,
-      'limited challenge address': count,
-    })
-    const namesProxies = /another address solved them: name your proxy in POWGATE_TRUSTED_/
-    assert.match(problemsIn({}, foreign(40))[0]!.text, namesProxies)
-    assert.match(
-      problemsIn({}, limited(90))[0]!.text,
-      /before you raise it, see that POWGATE_TRUSTED_PROXIES/,
+    const suspect = {
+      'requests verify-token 403 token-other-address': /solved them: name your proxy/,
+      'limited challenge address': /before you raise it, see that POWGATE_TRUSTED_PROXIES/,
+      'requests verify 403 nonce-other-address': /asked for the challenge: name every/,
+    }
+    const good = numbers(
+      'requests verify-token 200 ok: 30, requests challenge 200 ok: 30, requests verify 200 ok: 30',
     )
-    const moved = (count: number) => ({
-      'requests verify 200 ok': 30,
-      'requests verify 403 nonce-other-address': count,
-    })
-    assert.match(
-      problemsIn({}, moved(40))[0]!.text,
-      /another address asked for the challenge: name every proxy/,
-    )
-    for (const few of [foreign(20), limited(30), moved(30)]) assert.deepEqual(problemsIn({}, few), [])
+    for (const [refused, pattern] of Object.entries(suspect)) {
+      assert.match(problemsIn({}, { ...good, [refused]: 40 })[0]!.text, pattern)
+      assert.deepEqual(problemsIn({}, { ...good, [refused]: 20 }), [])
+    }
+    const unredeemed = [{ name: 'shop', passed: 70 }]
+    const view = { ...new History(0, () => undefined).view('30m', null), unredeemed }
+    const [first] = problemsOf({ ...view, isUnknown: false, service: WELL })
+    assert.match(first!.text, /^70 visitors of shop have passed since .* Run powgate try/)
+  })
+
+  test('what was wrong before, or at another site than the chosen one, is not told', () => {
+    const refused = { 'requests verify-token 403 token-other-address': 40 }
+    const history = new History(0, () => undefined)
+    const told = (site: string | null) =>
+      problemsOf({ ...history.view('24h', site), isUnknown: false, service: WELL }).map(({ text }) =>
+        text.slice(0, 15),
+      )
+    for (let add = 1; add <= 12; add++) history.add(add * ADD_MS, { values: refused, sites: {} })
+    assert.deepEqual(told(null), ['Most tokens are'])
+    const mended = { ...refused, 'requests verify-token 200 ok': 1 }
+    for (let add = 13; add <= 84; add++) history.add(add * ADD_MS, { values: mended, sites: {} })
+    history.add(85 * ADD_MS, { values: { ...mended, 'limited challenge address': 40 }, sites: {} })
+    assert.deepEqual([told(null), told('site_a')], [['Most challenges'], []])
+  })
+
+  test('workers that leave count as running only once all leave', () => {
+    const totals = new Totals()
+    const workers = [0, 1].map(pid => ({ pid, build: { version: '', node: '' }, isLeaving: pid === 0 }))
+    for (const worker of workers) totals.take(worker, { values: { storeUp: worker.pid } }, 0)
+    const supervisor = { isHealthy: () => true, isReady: () => true, workersWanted: () => 1 }
+    const hosts = { living: [], differencesToOthers: [] }
+    const backends = { limitsHalfUsed: [], unbound: [] }
+    for (const expected of [1, 2]) {
+      // @ts-expect-error: only what it reads of them
+      const { workersRunning, workersWithStore } = serviceState({}, totals, supervisor, hosts, backends)
+      assert.deepEqual([workersRunning, workersWithStore], [expected, 1])
+      workers[1]!.isLeaving = true
+    }
   })
 
   test('a limit that was hit tells what to raise; the proxy first, where all visitors seem to have its address', () => {
@@ -167,6 +181,7 @@ describe('problems', () => {
       assert.match(text, /^Nearly all visitors .* The limit is per address/)
     }
     assert.match(limitText('siteverify', 'api-key', ofProxy), /^The limit is per API key/)
+    assert.match(limitText('siteverify', 'junk', ofProxy), /raise nothing/)
     assert.equal(limitText('later', 'address', WELL), '')
   })
 })

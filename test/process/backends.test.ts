@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
+import { demoSiteKey } from '../../src/demo/site.ts'
 import { BackendCounts, COUNTS_MAX } from '../../src/endpoints/backend-counts.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
@@ -15,8 +16,8 @@ const CONTRACT = [100, 200] as const
 type Row = [host: number, site: string, key: string, perMinute: number, limits?: Limits, isJunk?: boolean]
 type Limits = readonly [number, number]
 
-/** What is told of backends that sent this in a minute. @param hosts that share the limits @param isAddressWhole else the log names networks */
-function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
+/** Has been told what backends sent in a minute. @param hosts that share the limits @param isAddressWhole else the log names networks */
+function watched(rows: readonly Readonly<Row>[], hosts = 1, isAddressWhole = true): Backends {
   const watch = newBackends()
   const counts = new BackendCounts(isAddressWhole, 64)
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
@@ -27,6 +28,12 @@ function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] 
     }
   watch.add(counts.take(), 1000)
   watch.update(hosts, 60_999)
+  return watch
+}
+
+/** What is told of them. */
+function near(rows: readonly Row[], hosts = 1, isAddressWhole = true): string[] {
+  const watch = watched(rows, hosts, isAddressWhole)
   const found = watch.limitsHalfUsed.map(({ text }) => text)
   watch.update(hosts, 61_000)
   assert.deepEqual(watch.limitsHalfUsed, [], 'a minute later')
@@ -81,6 +88,12 @@ test('junk is told apart, without a command that raises a limit, and adds nothin
   assert.match(junk!, /^10\.0\.0\.1 sends 60 tokens a minute for site_a that are forged, .* of 100 /)
   assert.doesNotMatch(junk!, /--limit-redeem|POWGATE_LIMIT/)
   assert.deepEqual(others, [])
+})
+
+test('the share of a limit is told from 0 on; what visitors of a demo send counts for nothing', () => {
+  const [own, junk] = [[1, 'site_a', 'k', 20] as const, [2, 'site_a', 'k', 90, CONTRACT, true] as const]
+  const { redeemLimitUsed, limitsHalfUsed } = watched([own, junk, [3, demoSiteKey('sha256'), 'd', 300]])
+  assert.deepEqual([redeemLimitUsed, limitsHalfUsed.length], [0.2, 1])
 })
 
 const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ...GOOD_BODY }

@@ -3,18 +3,21 @@
  * same title there; test/dashboard/grafana.test.ts checks this.
  */
 
-import type { EndpointName } from '../../domain/endpoint.ts'
+import { ENDPOINT_NAMES, type EndpointName } from '../../domain/endpoint.ts'
 import { METRICS, type MetricKey } from '../../metrics/table.ts'
 import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_AWAY } from './panel-kinds.ts'
 
 const INTERVAL = '[$__rate_interval]'
+const CHOSEN = 'deployment=~"$deployment",instance=~"$instance"'
 
 /** Endings of the series that a histogram has. */
 type Part = '' | '_bucket' | '_sum' | '_count'
 
-/** Selects the metric's series of the chosen hosts. */
+/** Selects the metric's series of the chosen hosts. Every program has metrics such as process_open_fds, so these name the job. */
 function seriesOf(key: MetricKey, where = '', part: Part = ''): string {
-  return `${METRICS[key].name}${part}{instance=~"$instance"${where === '' ? '' : `,${where}`}}`
+  const { name } = METRICS[key]
+  const job = name.startsWith('powgate_') ? '' : ',job="powgate"'
+  return `${name}${part}{${CHOSEN}${job}${where === '' ? '' : `,${where}`}}`
 }
 
 // Below, `where` is label matchers and `by` label names, as PromQL writes them; '' is none.
@@ -34,6 +37,7 @@ const percentiles = (key: MetricKey, where = '') => ({
 })
 
 const REFUSED = 'outcome!~"ok|failed"'
+const OF_ENDPOINTS = `endpoint=~"${ENDPOINT_NAMES.join('|')}"`
 const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
 const PER_SECOND = lines('reqps')
 const UNITLESS = lines('short')
@@ -92,7 +96,7 @@ const TRAFFIC = [
     challenges,
     verified,
     redeemed,
-    refused: rate('requests', REFUSED),
+    refused: rate('requests', `${OF_ENDPOINTS},${REFUSED}`),
   }),
   panel(12, 'Verifications', 'requests', STACKED, { passed, failed }),
   panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', UP_TO_1), {
@@ -112,7 +116,7 @@ const REASONS = [
 
 const LIMITS = [
   panel(18, 'Limits hit', 'limited', PER_SECOND, {
-    '/{{endpoint}} per {{policy}}': rate('limited', '', 'endpoint, policy'),
+    '/{{endpoint}}: {{policy}}': rate('limited', '', 'endpoint, policy'),
   }),
   panel(61, 'Redemption limit in use', 'redeemLimitUsed', SHARE, {
     '{{instance}}': maxPerHost('redeemLimitUsed'),
@@ -258,23 +262,19 @@ function panelJson({ id, title, about, kind, queries }: Panel, gridPos: object):
   return { id, title, description, datasource: DATA_SOURCE, ...rest, targets, gridPos }
 }
 
-const INSTANCES = `label_values(${METRICS.workers.name}, instance)`
+function variable(name: string, label: string, query: string) {
+  // Hosts without POWGATE_DEPLOYMENT are under none of its values.
+  const all = { includeAll: true, ...(name === 'deployment' && { allValue: '.*' }) }
+  const asked = { datasource: DATA_SOURCE, query: { query, refId: name }, definition: query }
+  const current = { selected: true, text: ['All'], value: ['$__all'] }
+  return { name, label, type: 'query', ...asked, refresh: 2, sort: 1, multi: true, ...all, current }
+}
+
+const WORKERS = METRICS.workers.name
 const VARIABLES = [
   { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', refresh: 1 },
-  {
-    name: 'instance',
-    label: 'Instance',
-    type: 'query',
-    datasource: DATA_SOURCE,
-    query: { query: INSTANCES, refId: 'instances' },
-    definition: INSTANCES,
-    refresh: 2,
-    sort: 1,
-    multi: true,
-    includeAll: true,
-    allValue: '.*',
-    current: { selected: true, text: ['All'], value: ['$__all'] },
-  },
+  variable('deployment', 'Deployment', `label_values(${WORKERS}, deployment)`),
+  variable('instance', 'Instance', `label_values(${WORKERS}{deployment=~"$deployment"}, instance)`),
 ]
 
 const DASHBOARD = {

@@ -209,7 +209,8 @@ const LIMITS: BarPanelSpec = {
     rowsOf(limits, name => {
       const [endpoint = '', policy = ''] = name.split(' ')
       const per = policy.replace('address-site', 'address and site').replace('api-key', 'API key')
-      return { title: `/${endpoint} per ${per}`, text: limitText(endpoint, policy, service) }
+      const title = `/${endpoint} ${policy === 'junk' ? 'junk' : `per ${per}`}`
+      return { title, text: limitText(endpoint, policy, service) }
     }),
 }
 

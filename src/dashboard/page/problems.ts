@@ -18,6 +18,7 @@ const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 /** With fewer requests, chance could look like a wrong setting. */
 const SUSPECT_REQUESTS_MIN = 20
+const UNREDEEMED_TOLD_MAX = 3
 
 const PROXY_UNTRUSTED =
   'Nearly all visitors come from one private or loopback address, so they share its limits: if it is a proxy of yours, name it in POWGATE_TRUSTED_PROXIES, and see that it sends X-Forwarded-For.'
@@ -43,7 +44,7 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
   const because = why === '' ? '' : `: ${why}`
   // `isReady` is that /readyz answers 200, `isHealthy` that /healthz does: all workers run and answer.
   const doesRun = workersRunning > 0
-  const doAllRun = workersRunning === workers
+  const doAllRun = workersRunning >= workers
   if (!doesRun)
     bad(`${why ? `The start waits for the store${because}` : 'No worker runs'}. Nothing is answered.`)
   else if (!doAllRun) warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
@@ -88,22 +89,25 @@ function storeAwayText(service: ServiceState, because: string): string {
 }
 
 /** Behind an untrusted proxy all visitors have the proxy's address: they share its limits, and their tokens name it. */
-function reportProxy({ limits, service, traffic }: DashboardData, { bad, warn }: Report): void {
-  const totalOf = (tallies: DashboardData['limits'], name: string) =>
-    tallies.find(tally => tally.name === name)?.total ?? 0
-  const foreign = totalOf(traffic.refusals, 'token-other-address')
-  const moved = totalOf(traffic.refusals, 'nonce-other-address')
-  const limited = totalOf(limits, 'challenge address')
-  if (foreign >= SUSPECT_REQUESTS_MIN && foreign > sum(traffic.redeemed))
+function reportProxy(data: DashboardData, { bad, warn }: Report): void {
+  const { limits, nowMs, service, site, times, traffic } = data
+  const countsOf = (tallies: DashboardData['limits'], name: string) =>
+    tallies.find(tally => tally.name === name)?.counts ?? []
+  const ofLast = (minutes: number, counts: readonly number[]) =>
+    sum(counts.filter((_, step) => times[step]! > nowMs - minutes * 60_000))
+  const areMost = (refused: readonly number[], good: readonly number[]) =>
+    ofLast(30, refused) >= SUSPECT_REQUESTS_MIN &&
+    [30, 10].every(minutes => ofLast(minutes, refused) > ofLast(minutes, good)) // after 10 it is mended
+  if (areMost(countsOf(traffic.refusals, 'token-other-address'), traffic.redeemed))
     bad(
       'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends. If as many as usual are redeemed, somebody posts tokens that were solved elsewhere.',
     )
-  else if (moved >= SUSPECT_REQUESTS_MIN && moved > sum(traffic.passed))
+  else if (areMost(countsOf(traffic.refusals, 'nonce-other-address'), traffic.passed))
     bad(
       "Most solutions are refused because another address asked for the challenge: name every proxy, and a CDN's networks, in POWGATE_TRUSTED_PROXIES. If as many as usual pass, these are bots that change addresses.",
     )
   else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
-  else if (limited >= SUSPECT_REQUESTS_MIN && limited >= sum(traffic.challenges))
+  else if (site === null && areMost(countsOf(limits, 'challenge address'), traffic.challenges))
     warn(
       'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
     )
@@ -117,13 +121,17 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
 }
 
 function reportHistory(data: DashboardData, { bad, warn }: Report): void {
-  const { site, isAmongOthers, isUnknown, lastMinute, workers, store, times } = data
+  const { site, isAmongOthers, isUnknown, lastMinute, unredeemed, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
   else if (isAmongOthers) warn('This site is counted among Other sites.')
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     bad(`${count} ran into a fault within the last minute: see the log.`)
   }
+  for (const { name, passed } of unredeemed.slice(0, UNREDEEMED_TOLD_MAX))
+    bad(
+      `${exact(passed)} visitors of ${name} have passed since one of its tokens was last redeemed: its backend does not reach powgate, has a wrong API key, or does not ask. Run powgate try where it runs. If nobody sends forms now, a bot solves challenges.`,
+    )
   const crashed = occurrences(workers.crashes, times)
   if (crashed !== '') warn(`A worker or the store process ended or hung and was replaced${crashed}.`)
   const away = occurrences(store.outages, times)

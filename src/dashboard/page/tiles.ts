@@ -48,7 +48,7 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
 }
 
 function storeTile(
-  { workersWithStore, workersRunning, isReady, isStoreEmbedded }: DashboardData['service'],
+  { workersWithStore, workersRunning, isReady, isStoreEmbedded, storeCauses }: DashboardData['service'],
   p99Ms: number | null,
 ): HTMLElement {
   if (workersWithStore === workersRunning && workersRunning > 0)
@@ -57,6 +57,7 @@ function storeTile(
     return tile('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
   // Only a Redis Cluster has parts.
   if (isReady && !isStoreEmbedded) return tile('Store', 'Partly', 'a part does not answer', 'bad')
+  if (workersRunning === 0 && storeCauses.length === 0) return tile('Store', '–', 'no worker asks it')
   return tile('Store', 'Away', 'does not answer', 'bad')
 }
 
