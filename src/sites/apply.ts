@@ -95,7 +95,11 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
   const created = changes.filter(({ action, isNewSiteKey }) => action === 'create' && !isNewSiteKey)
   const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
   return deleted.flatMap(site =>
-    site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
+    site === undefined
+      ? []
+      : [
+          `sites: ${site.siteKey} was deleted, and its key is not made again: take it and its apiKeys out of the file`,
+        ],
   )
 }
 
