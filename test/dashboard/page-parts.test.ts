@@ -178,7 +178,7 @@ describe('names of sites', () => {
     const source: SiteRecords = { records: async () => ({ sites: [site] }) }
     const names = new SiteNames(source, () => nowMs)
     assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
-    await names.refresh()
+    await Promise.race([names.refresh(), names.refresh()]) // the second waits for the read of the first
     assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
     nowMs += 60_000
     source.records = () => Promise.reject(new Error('away'))
