@@ -33,14 +33,8 @@ type Settings = Record<string, string>
 function storeFor(settings: Settings, openTimeoutMs = 60_000, listener: StoreListener = {}): StoreClient {
   const config = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards } = config
-  return new StoreClient({
-    target: redis!,
-    keyPrefix,
-    clusterShards,
-    deadlineMs: 5000,
-    openTimeoutMs,
-    ...listener,
-  })
+  const times = { deadlineMs: 5000, openTimeoutMs }
+  return new StoreClient({ target: redis!, keyPrefix, clusterShards, ...times, ...listener })
 }
 
 async function withStore(settings: Settings, use: (store: StoreClient) => unknown, listener?: StoreListener) {

@@ -57,9 +57,7 @@ const writeSite = (store: SiteStore, site: SiteRecord, expected?: SiteRecord): P
 export function siteConformance(under: () => TestStore): void {
   const store = () => under().store.sites
   const other = () => under().other.sites
-  const auditOf = async (siteKey: string): Promise<AuditEntry[]> => {
-    return other().readAudit({ siteKey, limit: ALL })
-  }
+  const auditOf = (siteKey: string) => other().readAudit({ siteKey, limit: ALL })
 
   test('a site key that was asked for before there was such a site is known a second later', async () => {
     let now = 0
@@ -177,10 +175,8 @@ export function siteConformance(under: () => TestStore): void {
       const entries = (await auditOf(siteKey)).slice(1)
       const tos = entries.map(({ changes }) => changes[0]!.to)
       assert.deepEqual(tos.toSorted(), names.toSorted())
-      assert.deepEqual(
-        [NAME, ...tos].slice(0, -1),
-        entries.map(({ changes }) => changes[0]!.from),
-      )
+      const froms = entries.map(({ changes }) => changes[0]!.from)
+      assert.deepEqual(froms, [NAME, ...tos.slice(0, -1)], 'each begins with what the one before wrote')
       assert.equal((await store().readSite(siteKey))!.name, tos.at(-1))
     })
 

@@ -36,7 +36,7 @@ beforeEach(() => {
   evil.requests.length = 0
 })
 
-/** Opens a page whose element notes where it solved. */
+/** Opens a page (harness/widget.ts) whose element notes where it solved. */
 function openWith(attributes: string, script: string, policy?: string) {
   const noteMode = "addEventListener('verified', event => { window.mode = event.detail.mode }, true)"
   const options: OpenOptions = { script, visit: { prepare: page => page.addInitScript(noteMode) } }
