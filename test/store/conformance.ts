@@ -1,4 +1,7 @@
-/** The conformance suite of stores. Each implementation's test file calls this suite with its own factory. */
+/**
+ * The conformance suite of stores. Each implementation's test file calls this suite with its own factory. All tests share one store,
+ * `under`, whose clock only goes on; so each test has keys and nonces of its own.
+ */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

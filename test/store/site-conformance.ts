@@ -92,7 +92,8 @@ export function siteConformance(under: () => TestStore): void {
     for (const name of ['minAge', 'limits\\.burst'])
       assert.match(said, new RegExp(`^sites\\[0\\]\\.${name}: there is no such field`, 'm'))
     const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
-    const [change] = diffWithFile([entry], [await read()], 'stay', false, 2).changes
+    const [isDry, nowMs] = [false, 2]
+    const [change] = diffWithFile([entry], [await read()], 'stay', isDry, nowMs).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
     assert.deepEqual(unknownFields(compileSite(await read()).record), unknownFields(site), 'in a worker')

@@ -268,7 +268,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
 })
 
-for (const [header, flags, signals] of [
+for (const [header, flagCount, signals] of [
   ['none', 0, 'none'],
   ['flags', 7, 'flags'],
   [undefined, 7, 'flags'],
@@ -295,10 +295,10 @@ for (const [header, flags, signals] of [
       await press(page, 'Verify')
       const { environment, fingerprintHash } = (await sent).postDataJSON()
       assert.deepEqual(readsBefore, [], solver)
-      assert.equal(Object.keys(environment ?? {}).length, flags)
-      assert.equal(fingerprintHash, createHash('sha256').digest('hex'), 'of nothing')
+      assert.equal(Object.keys(environment ?? {}).length, flagCount)
+      assert.equal(fingerprintHash, createHash('sha256').digest('hex'), 'the hash of nothing')
       const isUsual = usualSolution((await sent).postDataBuffer()!) !== undefined
-      assert.equal(isUsual, flags === 7, 'the service reads what the widget sends by the quick way')
+      assert.equal(isUsual, flagCount === 7, 'the service reads what the widget sends by the quick way')
       for (const name of await readsOf(page)) reads.add(name)
     }
     assert.deepEqual([...reads].sort(), documentedReads(signals))
