@@ -95,8 +95,8 @@ export function assetsOfElement(element: Element): string | undefined {
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
 function endpointOf(element: Element): string {
-  const text = element.getAttribute('endpoint')?.trim() || defaultEndpoint
-  if (text === undefined)
+  const text = (element.getAttribute('endpoint') || defaultEndpoint)?.trim()
+  if (!text)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   try {
     const { protocol, href } = new URL(text, unclobbered(document).baseURI)

@@ -526,8 +526,8 @@ for (const [about, attributes, parts, act, code] of ADVICE)
 
 test('a site key and an endpoint with spaces around, and an empty endpoint: verified', async () => {
   const siteKey = `\u00a0${site.siteKey} \n`
-  for (const address of [gateway.origin(), ''])
-    await inState('verified', open(`endpoint=" ${address} "`, { siteKey }))
+  for (const endpoint of [` ${gateway.origin()} `, ''])
+    await inState('verified', open(`endpoint="${endpoint}"`, { siteKey }))
 })
 
 const outside = (attributes = '') => `<form></form><pow-gate ${KEY} ${attributes}></pow-gate>`

@@ -33,13 +33,13 @@ let latest: Search | undefined
  * @param prepare called after the machine has made a function
  */
 function functionSolver(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
-  const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset)
   return (nonce, difficulty) => {
     /** The first counter that the machine's function is not for; 0 if this search has to make one. */
     let functionEnd = 0
     let run: Run
     /** Makes the function of the counter, which need not be its first. */
     const makeFunction = (counter: number) => {
+      const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset) // writes big-endian words
       for (const [index, word] of digestWords(seedInput(nonce, counter)).entries())
         seed.setInt32(4 * index, word)
       machine.make()
