@@ -16,6 +16,7 @@ test('a visitor who does not pass is told so, and the form is not sent', async (
   await page.locator('pow-gate').evaluate(gate => {
     gate.setAttribute('site-key', 'site_TestAlwaysFails0000000')
   })
+  await page.getByLabel('Name').fill('Ada') // lest the form stay for want of a name
   await page.getByRole('button', { name: 'Send' }).click()
   await expect(page.getByRole('status')).toContainText('Verification failed')
   await expect(page).toHaveURL(PAGE)

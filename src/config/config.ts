@@ -20,7 +20,7 @@ export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
-/** Returns the end of a printed command, by which it uses the same store. Empty without a file of settings. */
+/** The end of a printed command, by which it uses the same store; empty without a file of settings. Its callers have no settings at hand. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`

@@ -33,7 +33,7 @@ export class SiteNames {
     return this.#names.size > 0 && !this.#names.has(siteKey)
   }
 
-  /** Reads the names if they are old. Resolves within WAIT_MS. */
+  /** Reads the names if they are old; calls during a read wait for it. Resolves within WAIT_MS. */
   async refresh(): Promise<void> {
     if (this.#now() - this.#readAtMs < FRESH_MS) return
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
@@ -41,8 +41,8 @@ export class SiteNames {
   }
 
   async #read(): Promise<void> {
-    this.#readAtMs = this.#now()
     const { sites } = await this.#source.records().catch(() => ({ sites: [] })) // the workers log a store that is away
+    this.#readAtMs = this.#now()
     // Without sites, most likely the store failed or lost them, so the former names stay.
     if (sites.length === 0) return
     this.#names = new Map(

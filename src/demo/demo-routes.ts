@@ -36,10 +36,7 @@ const PAGE_HEADERS: HeaderList = [
 ]
 const HTML = 'text/html; charset=utf-8'
 
-interface ServiceAddress {
-  readonly host: string
-  readonly port: number
-}
+type ServiceAddress = Readonly<{ host: string; port: number }>
 
 export function demoRoutes(listener: ServiceAddress, secret: string): ContentRoute[] {
   const form = staticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })

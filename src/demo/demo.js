@@ -31,6 +31,7 @@ async function send(fields) {
     if (answered) show(answered, fields)
     else refuse(JSON.parse(text).error) // The demo is off by now.
   } catch {
+    // No answer came, or the page of a proxy that does not reach the service.
     refuse('The service cannot be reached.')
   } finally {
     button.disabled = false

@@ -3,9 +3,9 @@
  * no 60-second window ever holds more. Two records count so: address-log.ts the requests of visitors' addresses,
  * redemption-window.ts the redemptions of backends. This file has what they share; store/redis/lua/shared.lua computes the same.
  *
- * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one time step
- * share an entry, with the last one's time. Up to a limit of 256 a step is one millisecond and the window exact. Above, it is
- * 1/256 of the window, to bound memory: a request may wait up to 0.4 % of a window too long, and none is admitted early.
+ * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one step of a
+ * fixed time grid share an entry, with the last one's time. Up to a limit of 256 a step is one millisecond and the window exact. Above,
+ * it is 1/256 of the window, to bound memory: a request may wait up to 0.4 % of a window too long, and none is admitted early.
  */
 
 export const WINDOW_MS = 60_000

@@ -1,7 +1,7 @@
 /**
- * The record that counts the redemptions of a caller or an API key in the last minute. Requests within one step
- * (`stepMs`) share an entry, and a clock that was set back stands at the last entry's time (`heldTime`). Fields, in bytes, with
- * times modulo 2^24 as in limits.ts:
+ * The record that counts the redemptions of a caller or an API key in the last minute. Requests within one step of time share an
+ * entry, which has the time of the last one; limits.ts says how long a step is, and why, and what a clock that was set back does.
+ * Fields, in bytes, with times modulo 2^24; `total` is the sum of the counts:
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *

@@ -33,7 +33,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   401: 'There is no valid API key.',
   403: 'Not from here: the site, its origin or the address.',
   405: 'Any other method.',
-  413: 'The body is longer than the service takes (8 KiB unless configured otherwise).',
+  413: 'The body is longer than the service takes (8 KiB unless configured otherwise).', // POWGATE_BODY_MAX_BYTES
   429: 'Too many requests. A client that waits for `Retry-After` is admitted.',
   503: 'The service cannot tell now. Try again after `Retry-After`.',
 }
@@ -84,7 +84,7 @@ const HEADERS_BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
   405: ['Allow'],
   429: LIMIT_HEADERS,
-  503: LIMIT_HEADERS,
+  503: LIMIT_HEADERS, // no limit refused, but clients that wait by one of these wait here too (http/replies.ts)
 }
 
 export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Json {
@@ -110,7 +110,7 @@ export const HEADERS: Readonly<Record<string, Json>> = {
     minimum: 1,
   }),
   RateLimit: header(
-    'The limit that refused, and the seconds until it admits again (draft-ietf-httpapi-ratelimit-headers).',
+    'The limit that refused (with 503 the first one), and the seconds to wait (draft-ietf-httpapi-ratelimit-headers).',
     '"address";r=0;t=17',
     { pattern: '^"[a-z-]+";r=0;t=\\d+$' },
   ),

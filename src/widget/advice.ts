@@ -34,7 +34,7 @@ export function adviseOnMarkup(element: HTMLElement & { readonly form: HTMLFormE
   const path = OWN_PATH.exec(element.getAttribute('endpoint') ?? '')?.[1]
   if (path) warnOnce('endpoint-path', `endpoint: leave out /${path}`, element)
   const name = element.getAttribute('name')
-  if (name === '') return
+  if (name === '') return // It sends no token, so it needs no form.
   const { form } = element
   const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
   if (form && [...unclobbered(form).elements].filter(isTwin).length > 1) advise('two-in-form', element)

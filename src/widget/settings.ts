@@ -4,7 +4,7 @@ import { unclobbered } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
-/** When a verification starts. `focus` is a focus, a pointer or a change within the form or on the element. */
+/** When a verification starts. `focus`, also in place of unknown words, is a focus, a pointer or a change in the form or on the element. */
 export type Auto = 'load' | 'focus' | 'submit' | 'off'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
@@ -22,7 +22,7 @@ export const scriptNonce = script?.nonce
  * injected `<base>` changes what `src` says.
  */
 const codeEndpoint = serviceIn(`${new Error().stack}`)
-/** Elements without the attribute `endpoint` use this one. */
+/** Elements without the attribute `endpoint`, or with an empty one, use this one. */
 const defaultEndpoint = codeEndpoint ?? serviceIn(script?.src)
 
 /** The part of an address of widget.js that names the service. */
@@ -59,9 +59,9 @@ export function settingsOf(element: Element) {
   return {
     siteKey,
     endpoint,
-    /** Address of the folder at `endpoint`, ending in a slash. */
+    /** The folder at `endpoint`, ending in a slash: for the frame, kernels and texts, which run no code with the page's rights. */
     assets: assetsOf(endpoint),
-    /** The same at the service of this script (modes.ts). If unknown, only `frame` and `worker-src` work. */
+    /** The folder that this script came from, for code with the page's rights. If unknown, only `frame` and `worker-src` work. */
     codeAssets: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     /** Texts of the page that the token holds. */
@@ -71,9 +71,9 @@ export function settingsOf(element: Element) {
     },
     /** The only mode to try before `page`, the last resort. */
     mode: (mode ?? undefined) as Mode | undefined,
-    /** The largest number of threads. */
+    /** The most threads. 0 or no number sets no bound; a negative one means one thread. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // Empty allows the GPU. A page that limits threads spares visitors' devices, so there it is off unless the page asks for it.
+    // Words but '', `on` and `software` forbid the GPU (modes.ts). A page that limits threads spares devices, so it has to ask for it.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
@@ -95,8 +95,8 @@ export function assetsOfElement(element: Element): string | undefined {
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
 function endpointOf(element: Element): string {
-  const text = (element.getAttribute('endpoint') ?? defaultEndpoint)?.trim()
-  if (text === undefined)
+  const text = (element.getAttribute('endpoint') || defaultEndpoint)?.trim()
+  if (!text)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   try {
     const { protocol, href } = new URL(text, unclobbered(document).baseURI)

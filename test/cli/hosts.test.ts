@@ -1,9 +1,13 @@
-/** Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. */
+/**
+ * Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. The third is only
+ * a note in Redis, which is kept for 20 s. The end of the file stops both services, and the Redis, which is the first one's.
+ */
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mock, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { HostRegistry } from '../../src/process/host-registry.ts'
@@ -15,13 +19,13 @@ import { Powgate } from './cli-process.ts'
 
 const first = await startObserved('redis')
 const second = await TestService.start('shared', { REDIS_URL: first.service.redis!.url })
+const powgate = new Powgate(second.env)
 
 test('hosts that agree are listed; one that differs is told by hosts, check, the metric and the log', async () => {
-  const powgate = new Powgate(second.env)
   const { hosts, differences } = await powgate.json('hosts')
-  const names = hosts.map(({ name }: { name: string }) => name)
+  const names = hosts.map(({ name }: { name: string }) => name) as string[] // sorted, as `powgate hosts` prints them
   const ports = [first.service, second].map(({ port }) => `:${port}`)
-  assert.deepEqual(names.map((name: string) => name.replace(/.*:/, ':')).sort(), ports.sort())
+  assert.deepEqual(names.map(name => name.replace(/.*:/, ':')).toSorted(), ports.toSorted())
   assert.deepEqual([differences, Object.keys(hosts[0])], [[], ['name', 'version', 'startedAt', 'workers']])
   const table = /^HOST +VERSION +SINCE +WORKERS\n\S+:\d+ +\S+ +\S+Z +2\n\S+:\d+ .+\n\nThey agree\.\n$/
   assert.match(await powgate.text('hosts'), table)
@@ -32,11 +36,11 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   const store = await second.openSites()
   const [note] = (await store.livingHosts()).living
   const shared = { ...note!.shared, POWGATE_TOKEN_SECONDS: 600 }
-  // A host's note is kept for 20 s.
+  // `powgate hosts` compares each pair once, and tells of it at the name that sorts first: never at `zz`.
   const noteOther = () => store.noteHost('other', { ...note!, id: 'other', name: 'zz:8080', shared })
   await noteOther()
   const line = 'POWGATE_TOKEN_SECONDS: 300 here, 600 on zz:8080'
-  const found = names.sort().map((name: string) => `${name}: ${line}`)
+  const found = names.map(name => `${name}: ${line}`)
   const asJson = await powgate.run('hosts --json')
   assert.deepEqual([asJson.code, JSON.parse(asJson.out).differences], [1, found])
   const asTable = await powgate.run('hosts')
@@ -61,14 +65,13 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   clock.mock.restore()
   assert.deepEqual(
     JSON.parse((await powgate.run('hosts --json')).out).differences,
-    names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`),
+    names.map(name => `${name}: clock: 600 s behind zz:8080: set both by NTP`),
   )
   await store.noteHost('ahead', null)
   await store.close()
 })
 
 test('a site of HashWX: commands and check warn of a host that does not know it, and of no other', async () => {
-  const powgate = new Powgate(second.env)
   const store = await second.openSites()
   const { puzzles: _, ...note } = (await store.livingHosts()).living[0]!
   const warning = (siteKey: string) =>
@@ -79,7 +82,7 @@ test('a site of HashWX: commands and check warn of a host that does not know it,
   const calls = [`site update ${siteKey} --puzzle hashwx`, 'site create --name new --puzzle hashwx', 'check']
   const told = []
   for (const call of calls) {
-    await noteOld() // a note is kept for 20 s, which the calls before may have taken
+    await noteOld() // the calls before may have taken 20 s
     told.push((await powgate.json(call)).warnings.filter((text: string) => /hashwx/.test(text)))
   }
   await noteOld()
@@ -116,11 +119,13 @@ test('a host that was killed may start with other settings; one that shares its 
   await hosts.leave()
 
   await noteNamesake()
-  const timer = setInterval(noteNamesake, 1000)
+  let isRenewing = true
+  const renew = async () => {
+    for (; isRenewing; await noteNamesake()) await sleep(1000)
+  }
   const found = `POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\nPOWGATE_IPV6_PREFIX: 64 here, 56 on `
   const difference = new RegExp(`^OperatorError: ${found}`)
-  await assert.rejects(joined(), difference)
-  clearInterval(timer)
+  await Promise.all([assert.rejects(joined(), difference).finally(() => (isRenewing = false)), renew()])
   await store.noteHost('namesake', null)
   await store.close()
 })
@@ -136,7 +141,7 @@ test('of two hosts that differ and start at once, one starts', async () => {
 })
 
 test('with the embedded store there is one host', async () => {
-  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('hosts') })
-  assert.equal(await powgate.text('hosts'), 'The embedded store has one host: this machine.\n')
-  assert.deepEqual(await powgate.json('hosts'), { hosts: [], differences: [] })
+  const alone = new Powgate({ POWGATE_DATA_DIR: temporaryDir('hosts') })
+  assert.equal(await alone.text('hosts'), 'The embedded store has one host: this machine.\n')
+  assert.deepEqual(await alone.json('hosts'), { hosts: [], differences: [] })
 })

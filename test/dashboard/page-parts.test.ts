@@ -190,10 +190,10 @@ describe('names of sites', () => {
   test('a store that fails or hangs holds nobody up; what was known stays', async () => {
     let nowMs = 0
     const site = { ...SITE_DEFAULTS, siteKey: 'site_a', name: 'shop', createdAt: 0, updatedAt: 0 }
-    const source: SiteRecords = { records: async () => ({ sites: [site] }) }
+    const source: SiteRecords = { records: () => new Promise(done => setImmediate(done, { sites: [site] })) }
     const names = new SiteNames(source, () => nowMs)
     assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
-    await names.refresh()
+    await Promise.race([names.refresh(), names.refresh()]) // the second waits for the read of the first
     assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
     nowMs += 60_000
     source.records = () => Promise.reject(new Error('away'))

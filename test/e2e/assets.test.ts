@@ -16,7 +16,7 @@ const DIST = new URL('../../dist/widget/', import.meta.url).pathname
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 
-const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
+const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' }) // ends with the file
 const manifest: WidgetManifest = JSON.parse(readFileSync(join(DIST, 'manifest.json'), 'utf8'))
 
 const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>

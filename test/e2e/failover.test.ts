@@ -1,6 +1,7 @@
 /**
  * What visitors lose when another Redis takes over: two hosts, Sentinels, and visits as widgets and backends make them. A
- * visit is a challenge, a solution, a form that takes some seconds, and a redemption that is tried again.
+ * visit is a challenge, a solution, a form that takes some seconds, and a redemption that is tried again. The tests go on with the
+ * servers as the one before has left them; all end with the file.
  */
 
 import assert from 'node:assert/strict'

@@ -34,7 +34,7 @@ const PATIENCE_MS = 60_000
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
 type Line = any
 
-/** What it prints at a first start comes before its log. */
+/** The lines of the log, without what a first start prints before them. */
 function logOf({ output }: TestService): string {
   return output.slice(Math.max(0, output.search(/^\{"level"/m)), output.lastIndexOf('\n') + 1)
 }
@@ -58,6 +58,7 @@ async function logged(service: TestService, count: number, event?: string): Prom
 
 type Use = (service: TestService, client: Client, site: TestSite) => Promise<void>
 
+/** Runs `use` with a service of one worker that logs all successes, and a site of the lowest difficulty. */
 async function withService(env: Record<string, string>, use: Use, store = STORE_KINDS[0]!) {
   const one = { POWGATE_WORKERS: '1', POWGATE_LOG_SUCCESSES: '1' }
   const service = await TestService.start(store, { ...one, ...env })

@@ -83,6 +83,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   await eventually(PATIENCE_MS, 'the primary process knows of the deletion', async () =>
     (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt'),
   )
+  // The loss is noticed, and all sites are served from memory.
   await redis!.ask('flushall')
   await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
   await eventually(PATIENCE_MS, 'told', () => linesOf(stage, LOST_LINE).length === 1)
@@ -95,6 +96,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   await asksAll()
   await stage.load.stop() // what was issued before is refused: its marks are lost
 
+  // A roll is refused, which no visitor notices.
   const load = await stage.newLoad()
   await pause(500)
   const pids = workerPids(pid)
@@ -110,6 +112,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.deepEqual(load.failures, [], stage.service.output)
   assert.deepEqual(workerPids(pid), pids, 'the same workers')
 
+  // New workers know what the others knew.
   for (const worker of pids) process.kill(worker, 'SIGKILL')
   assert.equal(await lostOf(stage), 6)
   await eventually(PATIENCE_MS, 'replaced', () => !workerPids(pid).some(child => pids.includes(child)))
@@ -148,6 +151,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   const { status } = await client.verifyToken(apiKey, { token: await client.token(siteKey) })
   assert.equal(status, 200, 'the same keys as before')
 
+  // An older copy brings a deleted site back, and the file deletes it again.
   for (const [index, member] of members.entries()) {
     await redis!.ask('set', recordOf(member), String(older[index]))
     const revision = Number(await redis!.ask('incr', 'pg:{sites}:revision'))

@@ -40,14 +40,11 @@ function spellings(address: Address): [name: string, bytes: Buffer][] {
   for (const bits of prefixes) {
     const hex = hexOf(address, start, bits)
     const bytes = Buffer.from(hex, 'hex')
-    found.push(
-      [`hex of ${bits} bits`, Buffer.from(hex)],
-      [`HEX of ${bits} bits`, Buffer.from(hex.toUpperCase())],
-    )
-    found.push([`bytes of ${bits} bits`, bytes])
-    // The last characters depend on what follows the address.
-    const base64 = bytes.toString('base64url').slice(0, -1)
-    if (base64.length > 4) found.push([`base64 of ${bits} bits`, Buffer.from(base64)])
+    const add = (name: string, content: Buffer) => found.push([`${name} of ${bits} bits`, content])
+    add('bytes', bytes)
+    for (const text of [hex, hex.toUpperCase()]) add(`hexadecimal ${text}`, Buffer.from(text))
+    // The last character depends on what follows the address.
+    add('base64', Buffer.from(bytes.toString('base64url').slice(0, -1)))
   }
   return found
 }
@@ -179,10 +176,8 @@ for (const kind of STORE_KINDS)
     for (const other of [...ADDRESSES.slice(1).map(formatAddress), '127.0.0.1'])
       await powgate.json('forget', other)
     if (redis !== undefined) assert.equal(await windowsIn(redis), '', 'forget misses none')
-    assert.equal(
-      (await client.challenge(site.siteKey, { headers: { 'X-Forwarded-For': visited! } })).status,
-      200,
-    )
+    const again = await client.challenge(site.siteKey, { headers: { 'X-Forwarded-For': visited! } })
+    assert.equal(again.status, 200)
     assert.equal(await service.end(), 0)
     places.push(...filesBelow(service.dataDir), ['log', Buffer.from(service.output)])
     for (const network of ADDRESSES.map(formatNetwork)) {

@@ -24,7 +24,7 @@ const PATIENCE_MS = 60_000
 const dir = temporaryDir('reload')
 const configFile = join(dir, 'powgate.conf')
 
-/** A service whose settings may change: those of the environment cannot. */
+/** A service with a file of settings, which may change; those of `env` cannot. All tests have the same file, one after the other. */
 function start(lines: string, env: Record<string, string> = {}, main?: string): Promise<TestService> {
   writeFileSync(configFile, lines)
   return TestService.start('embedded', { POWGATE_CONFIG_FILE: configFile, ...env }, main)

@@ -34,11 +34,6 @@ const LONG_DRAIN = { POWGATE_DRAIN_SECONDS: '300' }
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
-interface Ended {
-  readonly code: number | null
-  readonly stderr: string
-}
-
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
   process.getuid?.() === 0
@@ -55,9 +50,9 @@ function start(env: Record<string, string>, before: readonly string[] = [], type
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))
   child.stderr!.on('data', chunk => (stderr += chunk))
-  const ended: Promise<Ended> = once(child, 'close').then(([code]) => {
+  const ended = once(child, 'close').then(([code]) => {
     noteText('output', `${stdout}\n${stderr}`)
-    return { code, stderr }
+    return { code: code as number | null, stderr }
   })
   return { child, ended, output: () => stdout }
 }

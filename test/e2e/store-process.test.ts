@@ -19,7 +19,7 @@ const KILLS = 5
 /** Visitors at a time, and calls at a time with one token. */
 const [LANES, RACERS] = [8, 32]
 
-const service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
+const service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS) // of all tests; ends with the file
 const site = await service.createSite({ difficulty: EASY })
 const client = new Client(service.url)
 

@@ -69,6 +69,7 @@ export class LoopbackServer {
 }
 
 export class PageServer extends LoopbackServer {
+  /** These three grow until a test or `addWidgetPage` empties them. */
   readonly forms: PostedForm[] = []
   readonly reports: PolicyReport[] = []
   /** Each request, such as `GET /form`. */

@@ -40,7 +40,7 @@ export class FaultyProxy extends LoopbackServer {
   clientAddress = '198.51.100.1'
   /** While set, no request gets an answer, preflights included. */
   isOffline = false
-  /** Each request received, preflights too, such as `GET /challenge`. */
+  /** Each request received, preflights too, such as `GET /challenge`. Tests and `addWidgetPage` empty it. */
   readonly requests: string[] = []
   readonly #arrivals: { readonly asked: string; readonly atMs: number }[] = []
   readonly #servicePort: number

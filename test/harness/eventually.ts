@@ -1,3 +1,6 @@
+/** A probe that takes so much longer than the whole wait hangs, which is told. */
+const HANGS_MS = 60_000
+
 /** Calls `probe` every 10 ms until it gives more than undefined, null or false. @param what is awaited: named if `ms` pass before */
 export async function eventually<T>(
   ms: number,
@@ -5,11 +8,11 @@ export async function eventually<T>(
   probe: () => Promise<T> | T,
 ): Promise<NonNullable<T>> {
   const giveUpAt = performance.now() + ms
+  const name = () => (typeof what === 'string' ? what : what())
   for (;;) {
-    const value = await probe()
+    const value = await within(ms + HANGS_MS, Promise.resolve(probe()), name)
     if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>
-    if (performance.now() > giveUpAt)
-      throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`)
+    if (performance.now() > giveUpAt) throw new Error(`not within ${ms} ms: ${name()}`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }

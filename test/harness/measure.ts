@@ -1,6 +1,6 @@
 /**
- * Measuring: CPU time and memory as Linux counts them in /proc: of a process, of the whole machine, and between two moments.
- * The spread of a figure that was measured several times is here too.
+ * CPU time and memory as Linux counts them in /proc, of a process and of the whole machine, also between two moments; and the spread
+ * of a figure that was measured several times.
  *
  * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds, of threads that live; a kernel
  * may lack that file. /proc/<pid>/stat has that of ended threads too, in ticks of 10 ms. The larger of both counts.

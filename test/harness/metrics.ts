@@ -7,6 +7,7 @@ import { type StoreKind, TestService } from './service.ts'
 
 export type Observed = Awaited<ReturnType<typeof startObserved>>
 
+/** A service with an admin port, whose metrics `scrape` reads. Ends with the test file. */
 export async function startObserved(kind: StoreKind, env: Record<string, string> = {}) {
   const adminPort = await freePort()
   const service = await TestService.start(kind, { ...env, POWGATE_ADMIN_PORT: String(adminPort) })

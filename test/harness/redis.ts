@@ -1,4 +1,4 @@
-/** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/reference/redis.md. */
+/** A real redis-server (or valkey-server) on loopback, which ends with the test file; a user with the rights of docs/reference/redis.md. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ export class RedisServer {
     return server
   }
 
-  /** Starts the server on its port, also after `kill`. Nothing is persisted, so it starts empty. */
+  /** Starts the server on its port, also after `kill`. It saves nothing by itself, so it starts empty, or with what a test saved. */
   async boot(extraArgs: readonly string[] = []): Promise<void> {
     const { engine = 'redis', password } = this.options
     const args = [

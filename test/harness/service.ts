@@ -67,13 +67,16 @@ const START_MS = 60_000
 /** With so many connections, hardly ever do all go to one of a few workers. */
 const CONNECTIONS = 20
 
+/** Ends, with its own Redis, when the test file ends, if the test did not stop it before (`leftovers`). */
 export class TestService {
   readonly port: number
   readonly url: string
+  /** Started for this service alone. */
   readonly redis: RedisServer | undefined
   readonly env: Readonly<Record<string, string>>
   readonly dataDir: string
   readonly #main: string
+  /** What its processes have printed, in all starts. */
   output = ''
   #process: ChildProcess | undefined
   #endInProcess: (() => Promise<void>) | undefined
@@ -134,7 +137,7 @@ export class TestService {
     return service
   }
 
-  /** Starts the processes; also after they have ended. */
+  /** Starts the processes, also after they have ended: port and data directory stay. */
   async boot(): Promise<void> {
     if (IS_IN_PROCESS) {
       const { serveInProcess } = await import('./in-process.ts')
@@ -194,7 +197,7 @@ export class TestService {
     closeIdleConnections()
   }
 
-  /** A store client of the test, to read and change sites while the service runs. */
+  /** A store client, to read and change sites while the service runs; the caller closes it. */
   openSites() {
     return openSiteStore(loadConfig(this.env))
   }

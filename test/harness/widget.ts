@@ -42,6 +42,7 @@ export interface Stage extends Surroundings {
 
 export interface OpenOptions extends Omit<WidgetPage, 'attributes'> {
   readonly visit?: VisitOptions
+  /** Meets the page's next requests: one, if `times` does not say more. */
   readonly fault?: Fault
   /** The visitor's address; by default one that is new. */
   readonly from?: string
@@ -50,8 +51,9 @@ export interface OpenOptions extends Omit<WidgetPage, 'attributes'> {
 }
 
 /**
- * After each test all faults end and all pages of all browsers are closed: an open page renews its token after four minutes,
- * in the middle of another test.
+ * What the tests of a file share; it ends with the file. Each `open` first empties what gateway and pages have recorded, so counts
+ * are of the latest page. After each test all faults end and all pages of all browsers are closed: an open page renews its token
+ * after four minutes, in the middle of another test.
  *
  * @param env settings of the service, which trusts the gateway's X-Forwarded-For
  */
@@ -124,7 +126,10 @@ export interface WidgetPage extends FormOptions {
   readonly edit?: readonly [string, string]
 }
 
-/** Adds the page `/form` with an element. Scripts that are given take the place of the widget's and of what listens to it. */
+/**
+ * Adds the page `/form` with an element, and forgets what gateway and pages have recorded. Scripts that are given take the place of
+ * the widget's and of what listens to it.
+ */
 export function addWidgetPage({ site, gateway, pages }: Surroundings, page: WidgetPage): void {
   const { siteKey = site.siteKey, attributes = '', policy, headers, more = '', edit = ['', ''] } = page
   const script = `<script src="/listen.js"></script>${more}${scriptTag(gateway)}`

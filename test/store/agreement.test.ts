@@ -70,7 +70,7 @@ interface Nonce {
   readonly at: number
 }
 
-/** What one run of operations names, alike in both stores: keys, and the nonces that it has used. */
+/** What one run of operations names, alike in both stores: keys (src/domain/address-tags.ts), and the nonces that it has used. */
 class Run {
   readonly #limits: RedemptionLimits
   readonly #name = freshKey()

@@ -6,6 +6,7 @@ import { eventually } from '../harness/eventually.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 import { challengeOn, startRedis } from './harness.ts'
 
+/** A worker that decides alone, from its memory, once Redis has been away for 300 ms. */
 const BRIDGE = {
   workers: 1,
   failOpen: { challenge: true, verify: true },

@@ -42,7 +42,9 @@ import {
   tokenOn,
 } from './harness.ts'
 
-const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, () => new State(2 ** 30))
+/** No test reaches the bound of its bytes. */
+const newState = () => new State(2 ** 30)
+const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, newState)
 
 /** The sites of a new data directory, and the path of their file. */
 function newSites() {
@@ -155,6 +157,7 @@ test('embedded: half full, a network that is not known gets no meter; full, all 
   }
   const known = freshKey()
   assert.equal(await recentAfter(known), 1)
+  // About 140 bytes each: more than half.
   for (let count = 0; count < 220; count++) await challengeOn(store, { addressKey: freshKey() })
   assert.equal(await recentAfter(freshKey()), 0)
   assert.ok(Number(await recentAfter(known)) > 1)
@@ -222,7 +225,7 @@ test('embedded: a state that a start ended over, for want of time, memory or pow
 })
 
 test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
-  const state = new State(2 ** 30)
+  const state = newState()
   const { windows } = state // an entry takes 112 bytes beside its key and value, and a meter 200
   windows.set('a', uint32Text(1))
   windows.set('bb', uint32Text(9))
@@ -232,14 +235,12 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
   state.meters.set('e:a', { atMs: 1, recent: 1, usual: 1 })
   assert.equal(state.bytes, windows.bytes + 112 + 3 + 4 + 200)
   const sweep = () => windows.sweep(2, value => isWindowDead(value, 1000))
-  assert.deepEqual(
-    [sweep(), sweep(), [...windows.keys()], windows.bytes],
-    [0.5, undefined, ['bb'], 112 + 2 + 4],
-  )
+  const swept = [sweep(), sweep(), [...windows.keys()], windows.bytes]
+  assert.deepEqual(swept, [0.5, undefined, ['bb'], 112 + 2 + 4])
 })
 
 test('a sweep does not fall behind new entries: where 6,000 a second live for a minute, two times the living are held at most', () => {
-  const [state, scale] = [new State(2 ** 30), 20] // a twentieth of the entries, to save time
+  const [state, scale] = [newState(), 20] // a twentieth of the entries, and of those that a sweep looks at, to save time
   const clock = { now: 0 }
   const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
   let added = 0
@@ -253,12 +254,12 @@ test('a sweep does not fall behind new entries: where 6,000 a second live for a 
 
 test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async () => {
   const dataDir = temporaryDir('store')
-  const state = new State(2 ** 30)
+  const state = newState()
   state.windows.set('l:a', 'record')
   state.meters.set('e:network', { atMs: 1, recent: 2, usual: 3 })
   saveState(dataDir, state, 'boot 1')
   const loaded = (bootId: string) => {
-    const found = new State(2 ** 30)
+    const found = newState()
     const unread = loadState(dataDir, found, bootId)
     return [found.epoch === state.epoch, found.windows.size, found.meters.size, unread ?? '']
   }
@@ -319,7 +320,7 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   for (const name of [path, join(dataDir, 'state')]) fs.symlinkSync(foreign, `${name}.new`)
   const restore = mockFs(t, 'rmSync', () => {}) // as if the link came after it
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
-  assert.throws(() => saveState(dataDir, new State(2 ** 30)), /EEXIST/)
+  assert.throws(() => saveState(dataDir, newState()), /EEXIST/)
   restore()
   assert.equal(fs.readFileSync(foreign, 'utf8'), '')
   await file.closeFile()

@@ -24,7 +24,7 @@ import { temporaryDir } from '../harness/temporary.ts'
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
 
-/** The shards of a Cluster, where a store says nothing else. */
+/** How many shards a store has on a Cluster, unless a test says otherwise. */
 export const SHARDS = 16
 
 /** The slot of a key's shard in a Cluster. */
@@ -97,7 +97,7 @@ export async function openTwice(
 /** A store process' server in this process, and two clients of it. */
 export async function openEmbeddedTwice(): Promise<TestStore & { readonly server: StoreServer }> {
   const dataDir = temporaryDir('embedded')
-  let shared = { now: 0 }
+  let shared = { now: 0 } // until `openTwice` makes the clock of both clients
   const now = () => shared.now
   const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
   const opened = await openTwice(
@@ -159,10 +159,10 @@ export async function tokenOn(store: Requests, request: Partial<RedemptionReques
 
 let next = 0
 
-/** An address key that no earlier test used. */
+/** An address key that no earlier test used, of another network each, spread over shards (layout: src/domain/address-tags.ts). */
 export function freshKey(): string {
   next++
-  return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01` // each in another network
+  return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01`
 }
 
 /** The meters of an address, in its shard. */

@@ -131,7 +131,7 @@ export function limitsProperty(under: () => TestStore): void {
       )
     })
 
-    test('above 256 a minute: never above the limit; a refusal is early by at most one slot; waiting admits', async () => {
+    test('above 256 a minute: never above the limit; a refusal is early by at most one step of time; waiting admits', async () => {
       const limit = 400
       const model = new LimitModel()
       const apiKey = { id: freshKey(), limit, siteKey: SITE }
@@ -146,7 +146,7 @@ export function limitsProperty(under: () => TestStore): void {
         }
         assert.equal(answer.status, 'limited')
         const aStepAgo = under().clock.now - stepMs(limit)
-        assert.ok(model.count('key', aStepAgo) >= limit, 'refused more than a slot too early')
+        assert.ok(model.count('key', aStepAgo) >= limit, 'refused more than a step too early')
         if (step % 10 === 0 && answer.status === 'limited') {
           under().clock.now += answer.retryAfterMs
           assert.equal((await once()).status, 'admitted', 'refused after waiting')

@@ -27,11 +27,8 @@ let next = 0
 /** A site of its own, and networks that no other test uses. (Layout of keys: src/domain/address-tags.ts.) */
 function freshMetering(): Metering {
   next++
-  const metering = meteringOf(
-    `9${next.toString(16).padStart(3, '0')}..ownr01`,
-    `site_${String(next).padStart(22, '0')}`,
-  )
-  return { ...metering, free: [40, 8, 24] }
+  const addressKey = `9${next.toString(16).padStart(3, '0')}..ownr01`
+  return { ...meteringOf(addressKey, `site_${String(next).padStart(22, '0')}`), free: [40, 8, 24] }
 }
 
 const addressIn = ({ meters }: Metering, index: number) =>

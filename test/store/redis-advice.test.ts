@@ -10,7 +10,7 @@ import { openRedisFor } from './harness.ts'
 
 const openStore = (t: TestContext, url: string) => openRedisFor(t, url, { keyPrefix: 'pg' })
 
-/** What the user of the README is told, who may not read the settings. */
+/** What the user that docs/reference/redis.md advises is told, who may not read the settings. */
 async function adviceFrom(t: TestContext, args: readonly string[]): Promise<string[]> {
   const server = await RedisServer.start(args)
   await makeUser([server])
@@ -95,9 +95,7 @@ for (const engine of ENGINES) {
   test(`the version of ${engine} is known by its own name`, async t => {
     const server = await RedisServer.start([], { engine })
     const store = await openStore(t, server.url)
-    assert.match(
-      (await store.version()) ?? '',
-      { redis: /^Redis \d+\.\d+\.\d+$/, valkey: /^Valkey \d+\.\d+\.\d+$/ }[engine],
-    )
+    const form = { redis: /^Redis \d+\.\d+\.\d+$/, valkey: /^Valkey \d+\.\d+\.\d+$/ }[engine]
+    assert.match((await store.version()) ?? '', form)
   })
 }

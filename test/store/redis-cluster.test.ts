@@ -26,6 +26,7 @@ import {
   tokenOn,
 } from './harness.ts'
 
+/** Nodes go on to serve their slots while those of another are lost. */
 const PARTIAL = { 'cluster-require-full-coverage': 'no' }
 
 /** When the test ends, its store is closed before its Cluster is stopped. */

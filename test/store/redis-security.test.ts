@@ -33,14 +33,8 @@ type Settings = Record<string, string>
 function storeFor(settings: Settings, openTimeoutMs = 60_000, listener: StoreListener = {}): StoreClient {
   const config = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards } = config
-  return new StoreClient({
-    target: redis!,
-    keyPrefix,
-    clusterShards,
-    deadlineMs: 5000,
-    openTimeoutMs,
-    ...listener,
-  })
+  const times = { deadlineMs: 5000, openTimeoutMs }
+  return new StoreClient({ target: redis!, keyPrefix, clusterShards, ...times, ...listener })
 }
 
 async function withStore(settings: Settings, use: (store: StoreClient) => unknown, listener?: StoreListener) {
@@ -109,7 +103,7 @@ await makeUser([server])
 describe('one server over TLS, a restricted user', () => {
   const settings = () => ({ REDIS_URL: server.url, ...mutual.settings, ...CREDENTIALS })
   /** These lack the certificate of the authority. */
-  const unknown = () => ({ REDIS_URL: server.url, ...CREDENTIALS })
+  const noAuthority = () => ({ REDIS_URL: server.url, ...CREDENTIALS })
 
   test('every call goes through', () => withStore(settings(), exercise))
 
@@ -132,24 +126,18 @@ describe('one server over TLS, a restricted user', () => {
     const few = ['reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info'] // may not run scripts
     assert.equal(await server.ask('acl', 'setuser', 'idle', ...few), 'OK')
     const [usual, bare] = [settings(), { REDIS_URL: server.url, ...mutual.settings }]
+    const wrongPassword = { ...usual, POWGATE_REDIS_PASSWORD: wrong }
+    const wrongName = { ...usual, POWGATE_REDIS_TLS_NAME: 'elsewhere' }
     const noCert = { POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' }
     const rows: [variables: string, about: RegExp, settings: Settings][] = [
-      [
-        'POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD',
-        /WRONGPASS/,
-        { ...usual, POWGATE_REDIS_PASSWORD: wrong },
-      ],
+      ['POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD', /WRONGPASS/, wrongPassword],
       ['POWGATE_REDIS_PASSWORD', /NOAUTH/, bare],
       ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...usual, POWGATE_REDIS_PREFIX: 'other' }],
       ['POWGATE_REDIS_USER', /NOPERM .*'info'/, { ...usual, POWGATE_REDIS_USER: 'careful' }],
       ['POWGATE_REDIS_USER', /NOPERM/, { ...usual, POWGATE_REDIS_USER: 'idle' }],
-      ['POWGATE_REDIS_TLS_CA', /self-signed|self signed|unable to get|issuer/, unknown()],
+      ['POWGATE_REDIS_TLS_CA', /self-signed|self signed|unable to get|issuer/, noAuthority()],
       ['POWGATE_REDIS_TLS_CERT', /certificate required|alert/, { ...usual, ...noCert }],
-      [
-        'POWGATE_REDIS_TLS_NAME',
-        /does not match|altnames/,
-        { ...usual, POWGATE_REDIS_TLS_NAME: 'elsewhere' },
-      ],
+      ['POWGATE_REDIS_TLS_NAME', /does not match|altnames/, wrongName],
     ]
     for (const [variables, about, bad] of rows) {
       const { error } = await openingError(bad, about)
@@ -163,7 +151,7 @@ describe('one server over TLS, a restricted user', () => {
   /** ioredis itself listens to one error of a socket; the second of these would end the process, and this test. */
   test('connections that are closed during their handshake end nothing else', async () => {
     const openAndClose = async (openTimeoutMs: number) => {
-      const store = storeFor(unknown(), openTimeoutMs)
+      const store = storeFor(noAuthority(), openTimeoutMs)
       await assert.rejects(store.open(), OperatorError)
       await store.close()
     }

@@ -57,9 +57,7 @@ const writeSite = (store: SiteStore, site: SiteRecord, expected?: SiteRecord): P
 export function siteConformance(under: () => TestStore): void {
   const store = () => under().store.sites
   const other = () => under().other.sites
-  const auditOf = async (siteKey: string): Promise<AuditEntry[]> => {
-    return other().readAudit({ siteKey, limit: ALL })
-  }
+  const auditOf = (siteKey: string) => other().readAudit({ siteKey, limit: ALL })
 
   test('a site key that was asked for before there was such a site is known a second later', async () => {
     let now = 0
@@ -94,7 +92,8 @@ export function siteConformance(under: () => TestStore): void {
     for (const name of ['minAge', 'limits\\.burst'])
       assert.match(said, new RegExp(`^sites\\[0\\]\\.${name}: there is no such field`, 'm'))
     const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
-    const [change] = diffWithFile([entry], [await read()], 'stay', false, 2).changes
+    const [isDry, nowMs] = [false, 2]
+    const [change] = diffWithFile([entry], [await read()], 'stay', isDry, nowMs).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
     assert.deepEqual(unknownFields(compileSite(await read()).record), unknownFields(site), 'in a worker')
@@ -177,10 +176,8 @@ export function siteConformance(under: () => TestStore): void {
       const entries = (await auditOf(siteKey)).slice(1)
       const tos = entries.map(({ changes }) => changes[0]!.to)
       assert.deepEqual(tos.toSorted(), names.toSorted())
-      assert.deepEqual(
-        [NAME, ...tos].slice(0, -1),
-        entries.map(({ changes }) => changes[0]!.from),
-      )
+      const froms = entries.map(({ changes }) => changes[0]!.from)
+      assert.deepEqual(froms, [NAME, ...tos.slice(0, -1)], 'each begins with what the one before wrote')
       assert.equal((await store().readSite(siteKey))!.name, tos.at(-1))
     })
 

@@ -75,7 +75,7 @@ async function assertContrast(page: Page, about: string): Promise<void> {
   }
 }
 
-/** What the icon of each state shows without colour, by the state. */
+/** What the icon of each state shows without colour, by the state; filled by `look` in the tests before the one that compares them. */
 const pictures = new Map<string, string>()
 
 /** @param name of the look and the state, such as `dark-idle` */

@@ -1,4 +1,4 @@
-/** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a running service. */
+/** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a service (harness/widget.ts). */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -418,7 +418,7 @@ const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: ALWA
 for (const [path, vendor, name, verifyPath] of VENDORS)
   test(`${path}: a page of which only the host and the key were changed, of a site of HashWX`, async () => {
     const body = box(vendor).replace(SITE_KEY, hashwxSite.siteKey)
-    gateway.requests.length = 0
+    gateway.requests.length = 0 // this `open` leaves those of earlier tests
     const { page, notes } = await open('', body, { path, query: '?onload=loaded' })
     await called(page, 'loaded')
     const token = await called(page, 'passed')

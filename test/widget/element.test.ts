@@ -1,4 +1,7 @@
-/** The element in a page: start, form field, events, renewal, several elements, other origins. */
+/**
+ * The element in a page: start, form field, events, renewal, several elements, other origins. `open` (harness/widget.ts) opens a page
+ * with one, which verifies on load unless `auto` says otherwise. What `gateway` and `pages` count begins anew with each `open`.
+ */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -253,7 +256,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   assert.equal(Object.keys(environment).length, 7)
   assert.deepEqual([environment.webdriver, environment.swiftShader], [true, true])
   await untilState(page, 'verified')
-  const set = Object.keys(SCORE_WEIGHTS).filter(flag => environment[flag]) as 'webdriver'[]
+  const set = Object.keys(SCORE_WEIGHTS).filter(flag => environment[flag]) as (keyof typeof SCORE_WEIGHTS)[]
   const penalty = set.reduce((sum, flag) => sum + SCORE_WEIGHTS[flag], 0)
   const { score } = await redeem(await tokenOf(page), apiKey)
   assert.equal(score, Math.max(0, Math.round((1 - penalty) * 100) / 100))
@@ -265,7 +268,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
 })
 
-for (const [header, flags, signals] of [
+for (const [header, flagCount, signals] of [
   ['none', 0, 'none'],
   ['flags', 7, 'flags'],
   [undefined, 7, 'flags'],
@@ -292,10 +295,10 @@ for (const [header, flags, signals] of [
       await press(page, 'Verify')
       const { environment, fingerprintHash } = (await sent).postDataJSON()
       assert.deepEqual(readsBefore, [], solver)
-      assert.equal(Object.keys(environment ?? {}).length, flags)
-      assert.equal(fingerprintHash, createHash('sha256').digest('hex'), 'of nothing')
+      assert.equal(Object.keys(environment ?? {}).length, flagCount)
+      assert.equal(fingerprintHash, createHash('sha256').digest('hex'), 'the hash of nothing')
       const isUsual = usualSolution((await sent).postDataBuffer()!) !== undefined
-      assert.equal(isUsual, flags === 7, 'the service reads what the widget sends by the quick way')
+      assert.equal(isUsual, flagCount === 7, 'the service reads what the widget sends by the quick way')
       for (const name of await readsOf(page)) reads.add(name)
     }
     assert.deepEqual([...reads].sort(), documentedReads(signals))
@@ -345,7 +348,7 @@ test('nor is it sent, if a script submits the form right after the sleep', async
 })
 
 test('cancel() in the middle of a solve stops it at once, and a new one can start', async () => {
-  const fault = { path: '/challenge', answer: endless() }
+  const fault = { path: '/challenge', answer: endless() } // for one request: the next challenge is the service's
   const { page, notes } = await open('threads="1"', { fault })
   await page.evaluate(`new Promise(resolve => ${GATE}.addEventListener('progress', resolve, { once: true }))`)
   assert.equal(page.frames().length, 2)
@@ -379,7 +382,7 @@ test('a handler that cancels or asks again in the first event does what it says'
   })()`)
   assert.equal(code, 'cancelled')
   assert.equal(await page.evaluate(`${GATE}.state`), 'idle')
-  gateway.requests.length = 0
+  gateway.requests.length = 0 // what was cancelled may have asked
   const isSame = await page.evaluate(`(async () => {
     let inner
     ${GATE}.addEventListener('statechange', () => { inner = ${GATE}.execute() }, { once: true })
@@ -466,17 +469,18 @@ test('an answer that is no token ends in an error, not in a storm of requests', 
 
 test('on a slow network: from the script to the token four requests wait for each other', async () => {
   const delayMs = 500
-  let series = Number.POSITIVE_INFINITY
+  let inSeries = Number.POSITIVE_INFINITY
   // A busy machine may ask late, and so wait for what needed no wait.
-  for (let attempt = 0; attempt < 10 && series > 4; attempt++) {
+  for (let attempt = 0; attempt < 10 && inSeries > 4; attempt++) {
     await inState('verified', open('', { fault: { path: /./, times: 100, delayMs } }))
-    gateway.recover()
+    gateway.recover() // before the next attempt adds the same fault
     const asked = [...new Set(gateway.requests.filter(request => !request.startsWith('OPTIONS')))]
     const timesMs = asked.flatMap(request => gateway.timesOf(request)).sort((a, b) => a - b)
+    /** How many requests waited for each other by then: each answer comes after `delayMs`. */
     const depths: number[] = []
     for (const atMs of timesMs)
       depths.push(1 + Math.max(0, ...depths.filter((_, index) => timesMs[index]! + delayMs <= atMs)))
-    series = Math.min(series, Math.max(...depths))
+    inSeries = Math.min(inSeries, Math.max(...depths))
   }
-  assert.equal(series, 4)
+  assert.equal(inSeries, 4)
 })

@@ -1,4 +1,8 @@
-/** Failures between widget and service: the element waits, retries, and shows an error where a retry cannot help. */
+/**
+ * Failures between widget and service: the element waits, retries, and shows an error where a retry cannot help. `open`
+ * (harness/widget.ts) opens a page with an element, and with it the counts of `gateway` begin anew; a fault meets one request unless
+ * `times` says more, and ends with the test.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -122,7 +126,7 @@ for (const status of [200, 503])
     await press(page, 'Verify')
     await eventually(60_000, 'six attempts', async () => {
       await page.evaluate("dispatchEvent(new Event('online'))")
-      return gateway.count('GET /challenge') >= 6
+      return gateway.count('GET /challenge') >= 6 // more tries than where the network is there
     })
     gateway.recover()
     await setOnline(page, true)
@@ -234,10 +238,8 @@ test('offline: waits for the network, which may come and go more than five times
 })
 
 test('a result that does not pass: failed, not retried by itself, and no reason given', async () => {
-  const { page, notes } = await inState(
-    'failed',
-    open('', { fault: { path: '/verify', answer: NOT_PASSED } }),
-  )
+  const fault = { path: '/verify', answer: NOT_PASSED }
+  const { page, notes } = await inState('failed', open('', { fault }))
   assert.equal(await text(page), 'Verification failed')
   assert.equal(await detail(page), '')
   assert.deepEqual(notes.consoleErrors, [])
@@ -316,6 +318,7 @@ test('an event handler of the page that throws harms nothing', async () => {
 
 test('a slow device: three challenges are replaced before they expire, whatever the page’s clock says; progress and words never go back', async () => {
   const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
+  const usableMs = lifetimeMs * 0.96 // the widget gives a challenge up a little before (flow.ts)
   const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
   const prepare = (opened: Page) => opened.clock.install({ time: new Date('2001-01-01') })
   const more = `<script>shares = []
@@ -326,26 +329,22 @@ addEventListener('statechange', ({ target }) => {
   new MutationObserver(() => texts.push(text.textContent)).observe(text, { childList: true })
 }, { capture: true, once: true })</script>`
   const { page } = await open('solver="page"', { fault: hard, more, visit: { prepare } })
-  const sharesAfter = (count: number) =>
-    eventually(60_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
-      number[]
-    >
+  const longer = (count: number) => page.evaluate<number[] | null>(`shares.length > ${count} ? shares : null`)
+  const sharesAfter = (count: number) => eventually(60_000, 'progress', () => longer(count))
   let shares: number[] = []
   for (const challenges of [1, 2, 3]) {
     shares = await sharesAfter(shares.length)
     assert.equal(gateway.count('GET /challenge'), challenges)
-    await page.clock.fastForward(lifetimeMs * 0.96)
+    await page.clock.fastForward(usableMs)
     await eventually(60_000, 'another challenge', () => gateway.count('GET /challenge') > challenges)
     shares = (await page.evaluate('shares')) as number[]
   }
   shares = await sharesAfter(shares.length)
-  assert.deepEqual(
-    shares,
-    [...shares].sort((a, b) => a - b),
-  )
+  const ascending = shares.toSorted((a, b) => a - b)
+  assert.deepEqual(shares, ascending)
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
-  await page.clock.fastForward(lifetimeMs * 0.96)
+  await page.clock.fastForward(usableMs)
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'outlived')
   const texts = (await page.evaluate('texts')) as string[]

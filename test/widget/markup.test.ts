@@ -39,7 +39,7 @@ beforeEach(() => {
   evil.requests.length = 0
 })
 
-/** Opens a page with an element. */
+/** Opens a page (harness/widget.ts) with an element. */
 function openWith(attributes: string, script: string, policy?: string, visit: VisitOptions = {}) {
   const options: OpenOptions = { script, visit }
   return open(attributes, policy === undefined ? options : { ...options, policy })

@@ -1,4 +1,4 @@
-/** Each solver mode on a page whose policy allows just this mode, without a violation report. */
+/** Each solver mode on a page whose policy allows just this mode, without a violation report. (`open`, `gateway`: harness/widget.ts.) */
 
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
@@ -70,7 +70,7 @@ test('HashWX: a copy of the worker that is older gives way to the frame; a secon
   const siteKey = hashwxSite.siteKey
   const { detail, page } = await verifiedOn('worker-src="/old/powgate-worker.js"', { siteKey })
   assert.equal(detail.mode, 'frame')
-  gateway.requests.length = 0
+  gateway.requests.length = 0 // the first challenge loaded files of SHA-256 too, before its puzzle was known
   await page.evaluate(`(${GATE}.reset(), ${GATE}.execute())`)
   await untilState(page, 'verified')
   assert.ok(!gateway.requests.some(asked => /\/simd\./.test(asked)), `${gateway.requests}`)

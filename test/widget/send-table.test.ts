@@ -63,7 +63,7 @@ interface Look {
   readonly said: readonly string[]
 }
 
-/** Looks a second after the click on Send. A text that is not rendered is neither seen nor heard. */
+/** Looks a second after the click on Send, at the last text that was in view. A text that is not rendered is neither seen nor heard. */
 const RECORD = `{
 const part = name => ${GATE}.shadowRoot.querySelector(name)
 const rendered = name => part(name).checkVisibility({ checkVisibilityCSS: true }) ? part(name).textContent : ''

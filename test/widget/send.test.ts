@@ -28,9 +28,10 @@ import { away, FAR, limited, NOT_PASSED, NOTE_COMPLAINT, REFUSED, SMALL } from '
 const stage = await startStage(UNLIMITED)
 const { site, gateway, pages } = stage
 
-/** The page's clock is the test's, and its window is large: the widget is in view. */
+/** In place of the small window: a large one, with the widget in view, and a clock that the test sets. */
 const CLOCK = { visit: WITH_CLOCK }
 
+/** Opens a page in a small window, with the button far below the widget, unless options say otherwise. */
 async function open(attributes: string, options: OpenOptions = {}): Promise<Page> {
   const { page } = await stage.open(attributes, {
     visit: SMALL,

@@ -20,13 +20,7 @@ const SOLVERS: Readonly<Record<string, Solver>> = {
 }
 
 /** What the definition says, with the server's check, which domain/proof.test.ts holds to the golden vectors. */
-function firstProof(
-  nonce: string,
-  difficulty: number,
-  start: number,
-  count: number,
-  puzzle: PuzzleName = 'sha256',
-): number {
+function firstProof(nonce: string, difficulty: number, start: number, count: number, puzzle?: PuzzleName) {
   for (let counter = start; counter < Math.min(start + count, COUNTER_MAX + 1); counter++)
     if (checkProof(nonce, counter, difficulty, puzzle)) return counter
   return -1

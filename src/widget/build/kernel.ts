@@ -36,7 +36,7 @@ const SCALAR = {
   splat: (value: string) => value,
   /** The same word of memory in all lanes. */
   loadSplat: (address: number) => `(i32.load offset=${address} (i32.const 0))`,
-  /** Words of memory, one for each lane. */
+  /** Words of memory, one for each lane. Its operands are `offset=N align=N`, and the address. */
   load: instruction('i32.load'),
   roundConstant: (t: number) => constant(ROUND_CONSTANTS[t]!),
   /** Leaves `scan` if the value is zero in a lane. */

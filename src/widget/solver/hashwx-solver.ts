@@ -18,7 +18,7 @@ export function hashwxSolver(bytes: BufferSource): Solver {
   return functionSolver(machine, BATCH, () => machine.link(new WebAssembly.Module(machine.emit())))
 }
 
-/** @param exports of hashwx-script.js, which is machine.ts as JavaScript */
+/** @param exports of hashwx-script.js, which is ../../protocol/hashwx/machine.ts as JavaScript */
 export function hashwxScriptSolver(exports: MachineExports): Solver {
   return functionSolver(new HashwxMachine(exports), 1, () => exports.interpret)
 }
@@ -34,11 +34,12 @@ let latest: Search | undefined
  */
 function functionSolver(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
   return (nonce, difficulty) => {
+    /** The first counter that the machine's function is not for; 0 if this search has to make one. */
     let functionEnd = 0
     let run: Run
     /** Makes the function of the counter, which need not be its first. */
     const makeFunction = (counter: number) => {
-      const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset)
+      const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset) // writes big-endian words
       for (const [index, word] of digestWords(seedInput(nonce, counter)).entries())
         seed.setInt32(4 * index, word)
       machine.make()

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parse } from 'yaml'
-import { configOf } from './examples.ts'
+import { exampleConfig } from './examples.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
@@ -16,7 +16,7 @@ test('compose.yaml: the settings, networks, volumes and secrets that it names ar
   /** What the commands in its first lines write. */
   const made = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)
   const { powgate } = services
-  const config = configOf(powgate.environment)
+  const config = exampleConfig(powgate.environment)
   assert.ok(config.redis !== undefined && services[new URL(powgate.environment.REDIS_URL).hostname])
   assert.ok(Number.parseInt(powgate.stop_grace_period, 10) * 1000 > config.unreadyMs + config.drainMs)
   assert.match(powgate.ports[0], new RegExp(`:${config.port}$`))

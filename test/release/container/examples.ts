@@ -8,7 +8,7 @@ import { SETTINGS, type Setting } from '../../../src/config/settings.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 
 /** As the service reads it, with a secret in each file that is named. Throws AssertionError if a name is no setting's. */
-export function configOf(environment: Readonly<Record<string, string>>): Config {
+export function exampleConfig(environment: Readonly<Record<string, string>>): Config {
   const secret = join(temporaryDir('examples'), 'secret')
   writeFileSync(secret, 'a'.repeat(43))
   const settings: Record<string, Setting> = SETTINGS

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { parse, parseAllDocuments } from 'yaml'
 import { METRICS } from '../../../src/metrics/table.ts'
 import { installNpmPackages } from '../../harness/packages.ts'
-import { configOf } from './examples.ts'
+import { exampleConfig } from './examples.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const EXAMPLES = join(FOLDER, '../../../docs/examples')
@@ -72,5 +72,5 @@ test('the objects fit each other, the settings and the metrics', () => {
   const names = Object.values(METRICS).map(({ name }) => name)
   assert.ok(names.includes(metrics[0].pods.metric.name))
   const env = container.env.map(({ name, value }: { name: string; value: string }) => [name, value])
-  assert.ok(configOf(Object.fromEntries(env)).redis)
+  assert.ok(exampleConfig(Object.fromEntries(env)).redis)
 })
