@@ -14,11 +14,11 @@ function warnOnce(code: string, message: string, element: Element): void {
 
 /** Mistakes by their codes. */
 const ADVICE = {
-  'two-in-form': 'the form sends two tokens: remove one of its elements',
+  'two-in-form': 'the form sends two tokens: remove an element',
   'outside-form':
     'outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
   // HTML has no `<pow-gate />`: what follows such a tag becomes a child of the element.
-  'end-tag-missing': 'the end tag is missing. Write <pow-gate ...></pow-gate>',
+  'end-tag-missing': 'write <pow-gate ...></pow-gate>: the end tag is missing',
   // Browsers do not validate a form before these two, so the widget cannot hold it back.
   'no-token':
     'form.submit() or new FormData() before there is a token. Use form.requestSubmit() or await execute()',

@@ -106,9 +106,9 @@ export async function openSession(settings: ModeSettings, puzzle: PuzzleName): P
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
-  return OPENERS.page(settings, puzzle).catch(why => {
+  return OPENERS.page(settings, puzzle).catch(error => {
     refused.clear()
-    throw why
+    throw error
   })
 }
 
@@ -136,7 +136,7 @@ async function probeBlobWorker(): Promise<void> {
       setTimeout(reject, PROBE_MS_MAX, new Error('a worker did not load'))
       worker.onerror = event => {
         event.preventDefault()
-        reject(new ModeBlockedError('the page does not allow workers'))
+        reject(new ModeBlockedError('the page does not allow the worker'))
       }
     })
   } finally {

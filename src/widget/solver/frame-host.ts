@@ -40,7 +40,7 @@ async function untilReady(frame: HTMLIFrameElement, origin: string, place: Paren
   const ready = new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, `${frame.src} did not load`)
-    frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} is refused, or did not load`)
+    frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} was refused, or did not load`)
     const onMessage = ({ source, origin: sender }: MessageEvent) => {
       if (source === frame.contentWindow && sender === origin) resolve()
     }

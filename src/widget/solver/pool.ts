@@ -77,7 +77,7 @@ export class WorkerPool {
     this.#kernel = kernel
     this.#setup = setup
     this.ready = new Promise((resolve, reject) => {
-      const timer = setTimeout(reject, START_MS_MAX, new Error('no worker started'))
+      const timer = setTimeout(reject, START_MS_MAX, new Error('a worker did not load'))
       this.#onReport = () => {
         clearTimeout(timer)
         resolve()
@@ -131,7 +131,7 @@ export class WorkerPool {
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum }))
       this.#onFailure = reject
-      if (this.#living.size === 0) reject(new ModeBlockedError('no worker started'))
+      if (this.#living.size === 0) reject(new ModeBlockedError('a worker did not load'))
       this.#onReport = (report, index) => {
         if (report.kind === 'renderer') onRenderer(report.renderer)
         if (!('tries' in report)) return
