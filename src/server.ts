@@ -226,8 +226,8 @@ function startJobs(directory: SiteDirectory, keyUses: KeyUses, watch: StoreWatch
 }
 
 /** Ignores a failed action: it means that the store is away, which requests already make known. */
-async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
-  while (!end.aborted) {
+export async function repeat(action: () => Promise<unknown>, pauseMs: number, end?: AbortSignal) {
+  while (!end?.aborted) {
     await action().catch(() => {})
     await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // it throws once `end` is aborted
   }

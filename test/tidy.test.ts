@@ -52,7 +52,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   log: 'addresses domain http',
   metrics: 'addresses domain http protocol server-build.ts words',
   sites: 'addresses config demo domain log store version.ts words',
-  check: 'addresses config demo domain http process server-build.ts sites store words',
+  check: 'addresses config dashboard demo domain http process server-build.ts sites store words',
   explain: 'domain protocol words',
   admin: 'addresses config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics process protocol store words',

@@ -107,7 +107,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     return NONE_YET
   }
   if (!existsSync(join(dataDir, SITES_JSONL))) return noneYet()
-  const sites = await openSiteStore(config) // without a service this makes the process the store, which keeps nothing of the trials
+  const sites = await openSiteStore(config, warning => findings.warnings.push(warning))
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()

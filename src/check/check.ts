@@ -7,6 +7,7 @@ import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.
 import { type Config, configFlag, loadConfig, type ProcessEnvironment } from '../config/config.ts'
 import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { IF_GONE, isSecretToBeMade, secretPath } from '../config/secrets.ts'
+import type { ServiceState } from '../dashboard/service-state.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -17,6 +18,7 @@ import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { ifLost, restoreSteps } from '../sites/export-file.ts'
 import { hasServed } from '../sites/service-files.ts'
 import { OperatorError } from '../words/errors.ts'
+import { STORE_CAUSES } from '../words/reasons.ts'
 import { checkStore, type Findings, NONE_YET } from './check-store.ts'
 
 export async function check(env: ProcessEnvironment): Promise<Findings> {
@@ -35,13 +37,16 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
+  // Asked before the store is tried: if the service's store is dead, its workers may find the trial's for a moment.
+  const ofService = await askDashboard(config)
   const storedSites = await checkStore(config, findings)
   for (const siteKey of config.metricsSites)
     if (storedSites?.every(site => site.siteKey !== siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, findings, storedSites)
   describeWatching(config, findings)
-  const sitesLost = await checkPorts(config, storedSites ?? [], findings)
+  const isOurs = await checkPorts(config, storedSites ?? [], findings)
+  const sitesLost = isOurs ? passOnWarnings(ofService, findings) : 0
   const hasNone = storedSites?.every(({ siteKey }) => DEMO_SITE_KEYS.has(siteKey))
   if (hasNone && storedSites !== NONE_YET && sitesLost === 0)
     findings.warnings.push(
@@ -142,24 +147,32 @@ function checkKernel({ proxyProtocol, connectionsMax }: Config, { warnings, note
     )
 }
 
-/** Tells about both ports, and what the running service warns of. @returns how many sites and API keys its store has lost */
-async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings): Promise<number> {
+/** Tells about both ports. @returns whether the running service has the admin port */
+async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings) {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await checkPort(config, '', findings, () => isThisService(config, sites))
-  if (port === undefined) return 0
-  const isOurs = await checkPort({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
+  if (port === undefined) return false
+  return checkPort({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
     return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
   })
-  return isOurs ? passOnWarnings({ host, port }, findings) : 0
 }
 
-/** Adds the running service's warnings: of lost sites, and of its backends' mistakes. @returns how many sites and API keys are lost */
-async function passOnWarnings(admin: ListenAddress, { warnings }: Findings): Promise<number> {
-  const data = await ask(admin, '/dashboard/data.json')
-  const { sitesLost = 0, backends = [] } = (data?.service ?? {}) as {
-    sitesLost?: number
-    backends?: readonly { readonly text: string }[]
-  }
+/** Returns what the running service tells on its dashboard, nothing if none answers. One of another version may lack some of it. */
+async function askDashboard({ adminHost: host, adminPort: port }: Config): Promise<Partial<ServiceState>> {
+  const data = port === undefined ? undefined : await ask({ host, port }, '/dashboard/data.json')
+  return data?.service ?? {}
+}
+
+/** Adds the running service's warnings. @returns how many sites and API keys its store has lost */
+function passOnWarnings(service: Partial<ServiceState>, { warnings }: Findings): number {
+  const { sitesLost = 0, backends = [], storeCauses = [], differences = [] } = service
+  const { isReady = true, isReloadDone = true } = service
+  const causes = storeCauses.map(cause => STORE_CAUSES[cause] ?? cause).join('; ')
+  if (causes !== '') warnings.push(`the store does not answer workers of the running service: ${causes}`)
+  if (!isReady) warnings.push('the running service is not ready: balancers send it nothing; see its log')
+  for (const difference of differences)
+    warnings.push(`the running service and another host of its store refuse each other: ${difference}`)
+  if (!isReloadDone) warnings.push('the last SIGHUP has not renewed all running workers: see the log')
   if (sitesLost > 0)
     warnings.unshift(
       `the store has lost ${sitesLost} sites or API keys, which the running service remembers: ${restoreSteps()}`,

@@ -2,6 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
+import type { Ending } from '../domain/ending.ts'
+import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { type ContentRoute, type StaticFile, staticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type HeaderList, PLAIN_STYLE, type Reply, refusalReply } from '../http/replies.ts'
@@ -119,9 +121,19 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
   })
 }
 
+const OTHERS: Readonly<Record<string, Reason>> = { 'no-token': 'token-missing', 'invalid-body': 'body-shape' }
+
+/** Why a form is not accepted, by the code that its page shows, if the service answered. A token's reason comes before others with its code. */
+function endingOf(code: string): Ending {
+  const shared = (Object.keys(OUTCOMES) as Reason[]).filter(reason => OUTCOMES[reason].code === code)
+  const ofToken = shared.find(reason => OUTCOMES[reason].category === 'tokens')
+  return { kind: 'refused', refusal: { reason: OTHERS[code] ?? ofToken ?? shared[0] ?? 'store-unavailable' } }
+}
+
 function decisionReply(decision: FormDecision): Reply {
   return {
     status: decision.status,
+    ending: decision.code === null ? undefined : endingOf(decision.code),
     body: resultPage(decision),
     headers: [
       ['Content-Type', HTML],

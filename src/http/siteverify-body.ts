@@ -39,6 +39,12 @@ export const SiteverifySchema = Type.Object(
   },
 )
 
+/** What `readForm` takes elsewhere than at Turnstile's path. */
+export const SiteverifyFormSchema = Type.Omit(SiteverifySchema, ['idempotency_key'], {
+  description:
+    'SiteverifyRequest for a body in which a backend may have left the token unencoded: see there.',
+})
+
 export type SiteverifyRequest = Static<typeof SiteverifySchema>
 
 const KNOWN = Object.keys(SiteverifySchema.properties)

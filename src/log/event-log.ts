@@ -116,7 +116,7 @@ export class EventLog {
   #refused(exchange: ObservedExchange, endpoint: EndpointLabel, { refusal, subject = {} }: Refused): void {
     const { reason, policy, mismatch } = refusal
     const { status, code, category } = OUTCOMES[reason]
-    if (reason === 'internal') return // `faulted` has logged it
+    if (reason === 'internal' || reason === 'overloaded') return // `faulted` logs the one; load cannot afford the other
     const level = category === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[category], reason)) return
     const { apiKeyId } = subject

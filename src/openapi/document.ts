@@ -6,7 +6,7 @@ import type { Reason } from '../domain/outcome.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { type ContentRoute, staticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
-import { SiteverifySchema } from '../http/siteverify-body.ts'
+import { SiteverifyFormSchema, SiteverifySchema } from '../http/siteverify-body.ts'
 import {
   ChallengeSchema,
   EXAMPLES,
@@ -71,6 +71,7 @@ export function openapiDocument(version: string): Json {
         Redemption: RedemptionSchema,
         Redeemed: RedeemedSchema,
         SiteverifyRequest: SiteverifySchema,
+        SiteverifyForm: SiteverifyFormSchema,
         SiteverifySuccess: SiteverifySuccessSchema,
       },
       parameters: { SiteKey: SITE_KEY_PARAMETER },
@@ -120,10 +121,8 @@ const REDEMPTION_REASONS = [
   'score-too-low',
 ] as const
 
-const SITEVERIFY_CONTENT: Json = {
-  schema: schemaRef('SiteverifyRequest'),
-  examples: { redemption: { value: EXAMPLES.siteverifyRequest } },
-}
+const SITEVERIFY_EXAMPLES = { redemption: { value: EXAMPLES.siteverifyRequest } }
+const SITEVERIFY_CONTENT: Json = { schema: schemaRef('SiteverifyRequest'), examples: SITEVERIFY_EXAMPLES }
 
 interface Operation {
   readonly operationId: string
@@ -188,10 +187,10 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     operationId: 'siteverify',
     summary: 'Redeem a token, once, with the field names of the large hosted CAPTCHAs',
     description:
-      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`. Also served at /recaptcha/api/siteverify, which takes GET with a query too, and at /turnstile/v0/siteverify, where a success has an empty list `error-codes` too.',
+      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`. Also served at /recaptcha/api/siteverify, which takes GET with a query too, and at /turnstile/v0/siteverify, where a success has an empty list `error-codes` too, and an urlencoded form may have `idempotency_key`.',
     security: [],
     requestBody: {
-      'application/x-www-form-urlencoded': SITEVERIFY_CONTENT,
+      'application/x-www-form-urlencoded': { ...SITEVERIFY_CONTENT, schema: schemaRef('SiteverifyForm') },
       'application/json': SITEVERIFY_CONTENT,
       'multipart/form-data': SITEVERIFY_CONTENT,
     },

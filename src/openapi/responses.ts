@@ -29,7 +29,7 @@ export function refusalResponses(operation: OperationRefusals): Record<string, R
 }
 
 const DESCRIPTIONS: Readonly<Record<number, string>> = {
-  400: 'Something about the request is wrong; it spends nothing.',
+  400: 'Something about the request is wrong. It spends nothing, but for a token with `score-too-low`, and a solved nonce that is too cheap by now (`expired-nonce`).',
   401: 'There is no valid API key.',
   403: 'Not from here: the site, its origin or the address.',
   405: 'Any other method.',

@@ -12,7 +12,7 @@ import { Keyring } from '../domain/keyring.ts'
 import type { Logger } from '../log/logger.ts'
 import { PUZZLES } from '../protocol/proof.ts'
 import { differences, type HostNote, type HostTerms } from '../store/hosts.ts'
-import { openSiteStore } from '../store/open.ts'
+import { reachSites } from '../store/open.ts'
 import type { SiteStore } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 import { OperatorError } from '../words/errors.ts'
@@ -55,7 +55,7 @@ export class HostRegistry {
    */
   async join(config: Config): Promise<Config> {
     if (config.redis === undefined) return config
-    const store = await openSiteStore(config)
+    const store = await reachSites(config)
     const { agreed, namesakes, problems } = await compareWithHosts(store, config)
     const note = { ...this.#run, ...termsOf(agreed) }
     if (problems.length === 0) {
@@ -85,7 +85,7 @@ export class HostRegistry {
   async reconnect(config: Config): Promise<void> {
     if (this.#joined === undefined || config.redis === undefined) return
     const turn = ++this.#reconnects
-    const store = await openSiteStore(config).catch(() => undefined)
+    const store = await reachSites(config).catch(() => undefined)
     const before = this.#joined?.store
     // The host may have left meanwhile, or a later reload may be under way: its values count.
     if (before === undefined || turn !== this.#reconnects) return store?.close()

@@ -1,6 +1,6 @@
 /**
- * The sites and API keys of Redis that the primary process remembers, by reading every change. What Redis has lost of them is counted,
- * can be exported, and goes to all workers, which serve it from memory.
+ * The sites and API keys that the primary process remembers, by reading every change. What the store has lost of them is counted, can be
+ * exported, and goes to all workers, which serve it from memory. The dashboard reads them here too, so it makes no store list anything.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
-import { connectSites, openSiteStore } from '../store/open.ts'
+import { connectSites, reachSites } from '../store/open.ts'
 import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
@@ -20,11 +20,11 @@ const NO_RECORDS: CachedRecords = { sites: [], apiKeys: [] }
 
 export class SiteMemory {
   readonly #log: Logger
-  /** undefined until `reconnect`. */
-  #config: Config | undefined
-  /** With the embedded store, there is no connection, and nothing is remembered. */
+  // Both are undefined until `reconnect`.
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
+  /** Two at once could each forget what the other failed to read. */
+  #refreshing: Promise<void> | undefined
   #lostBefore = 0
   /** Called with all lost records whenever their number changes. */
   onLost: (records: CachedRecords) => void = () => {}
@@ -38,10 +38,8 @@ export class SiteMemory {
     return countOf(lostOf(this.#directory))
   }
 
-  /** Connects to the Redis of the settings. What is remembered stays, even if it is another server. */
+  /** Connects to the store of the settings. What is remembered stays, even if it is another Redis. */
   async reconnect(config: Config): Promise<void> {
-    this.#config = config
-    if (config.redis === undefined) return // The kind of store changes only with a restart.
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
     const store = connectSites(config)
     this.#store = store
@@ -50,30 +48,35 @@ export class SiteMemory {
     if (directoryBefore === undefined) void this.#refreshForever()
   }
 
-  /** All sites and API keys: the remembered ones, or with the embedded store what the store has. */
+  /** All remembered sites and API keys, with the last changes if the store answers; none while the service starts. */
   async records(): Promise<CachedRecords> {
-    if (this.#directory !== undefined) return this.#directory.all
-    if (this.#config === undefined) return NO_RECORDS // the service is starting
-    return withSites(this.#config, async store => ({
-      sites: await store.listSites(),
-      apiKeys: await store.listApiKeys(),
-    }))
+    await this.#refresh()
+    return this.#directory?.all ?? NO_RECORDS
   }
 
   /** Counts the remembered records that the store of `config` lacks. Rejects if the store does not answer. */
-  countMissingIn(config: Config): Promise<number> {
-    return withSites(config, async store => {
+  async countMissingIn(config: Config): Promise<number> {
+    const store = await reachSites(config)
+    try {
       const directory = directoryOf(store, this.#directory?.all)
       await directory.refresh()
       return countOf(lostOf(directory))
-    })
+    } finally {
+      await store.close()
+    }
+  }
+
+  /** Never rejects: workers report a store that is away. */
+  #refresh(): Promise<void> {
+    const refresh = async () => this.#directory?.refresh().catch(() => {})
+    this.#refreshing ??= refresh().finally(() => (this.#refreshing = undefined))
+    return this.#refreshing
   }
 
   async #refreshForever(): Promise<void> {
     for (let ms = 0; ; ms += REFRESH_MS) {
-      const directory = this.#directory!
-      await directory.refresh().catch(() => {}) // workers report a store that is away
-      if (ms % REREAD_MS === 0) await directory.refreshSome() // never rejects
+      await this.#refresh()
+      if (ms % REREAD_MS === 0) await this.#directory!.refreshSome() // never rejects
       this.#report()
       await sleep(REFRESH_MS, undefined, { ref: false })
     }
@@ -109,16 +112,4 @@ function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? NO_RECORDS
   const isKept = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
   return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }
-}
-
-async function withSites<Result>(
-  config: Config,
-  read: (store: SiteStore) => Promise<Result>,
-): Promise<Result> {
-  const store = await openSiteStore(config)
-  try {
-    return await read(store)
-  } finally {
-    await store.close()
-  }
 }

@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
-import { type Server, startServer } from '../server.ts'
+import { repeat, type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
 import type { PrimaryMessage, WorkerMessage } from './worker-handle.ts'
@@ -83,14 +83,14 @@ export async function runWorker(): Promise<void> {
   }
   void send({ type: 'listening' })
   const { store, backends } = server
-  const sendReadiness = () => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() })
-  void sendReadiness()
-  setInterval(sendReadiness, READINESS_MS).unref()
-  setInterval(() => {
-    void sendStats()
+  // Each message waits for the last one, or a primary that cannot keep up would make a queue grow here without bound.
+  void repeat(() => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() }), READINESS_MS)
+  const sendCounts = async () => {
+    await sendStats()
     const counts = backends.take()
-    if (counts.length > 0) void send({ type: 'backends', counts })
-  }, STATS_MS).unref()
+    if (counts.length > 0) await send({ type: 'backends', counts })
+  }
+  void repeat(sendCounts, STATS_MS)
 }
 
 /** Resolves once sent, or if the primary has gone. */

@@ -17,6 +17,8 @@ interface OpenOptions extends StoreListener {
   readonly bridge?: BridgeOptions | undefined
 }
 
+/** Given by a command that changes nothing: the file of sites is only read. Called with what a start would warn of. */
+type Trial = (warning: string) => void
 type OpenSites = SiteStore & { close(): Promise<void> }
 
 type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
@@ -37,9 +39,14 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
   return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
 
-/** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws OperatorError */
-export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
-  if (config.redis === undefined && !(await isOwned(config.dataDir))) return serveSites(config)
+/** Opens the sites for a command: the running service's, if there is one; else this process becomes the embedded store. @throws OperatorError */
+export async function openSiteStore(config: StoreConfig, trial?: Trial): Promise<OpenSites> {
+  if (config.redis === undefined && !(await isOwned(config.dataDir))) return serveSites(config, trial)
+  return reachSites(config)
+}
+
+/** Opens the sites of a store that runs, also for the service, whose primary must never become the store. @throws OperatorError */
+export async function reachSites(config: StoreConfig): Promise<OpenSites> {
   const { target } = locationOf(config)
   const connection = connect(target, COMMAND_MS)
   const sites = sitesOver(connection, locationOf(config))
@@ -62,7 +69,7 @@ async function isOwned(dataDir: string): Promise<boolean> {
   }
 }
 
-/** Connects the running service to its Redis, for operations on sites. They reject until it is reached. */
+/** Connects the running service to its store, for operations on sites. They reject until it is reached. */
 export function connectSites(config: StoreConfig): OpenSites {
   const location = locationOf(config)
   const connection = connect(location.target, SERVICE_MS)
@@ -70,12 +77,14 @@ export function connectSites(config: StoreConfig): OpenSites {
 }
 
 /** Makes this process the store until `close`, so that no service starts beside the command. */
-async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
+async function serveSites({ dataDir, stateBytesMax }: StoreConfig, trial?: Trial): Promise<OpenSites> {
   prepareDataDir(dataDir, { makes: false })
   const { StoreServer } = await import('./embedded/server.ts')
   const who = `${A_COMMAND} (process ${process.pid})`
-  const tell = (level: string, text: string) => level === 'warn' && process.stderr.write(`${text}\n`)
-  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, tell })
+  const warn = trial ?? ((text: string) => process.stderr.write(`${text}\n`))
+  const tell = (level: string, text: string) => level === 'warn' && warn(text)
+  const isReadOnly = trial !== undefined
+  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, isReadOnly, tell })
   const { sites } = server
   // A command has no state to save, except where `forget` changed the saved one.
   return Object.assign(sites, { close: () => server.close({ saves: sites.hasForgotten }) })

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
@@ -261,19 +262,20 @@ describe('good configurations', () => {
     const { siteKey } = await touched.json('site create --name shop')
     await touched.text('site delete', siteKey, '--name', 'shop')
     assert.match(await touched.text('check'), /^warning: there are no sites yet/m)
+    const sites = join(own.POWGATE_DATA_DIR, 'sites.jsonl')
+    const torn = `${readFileSync(sites, 'utf8')}{"torn`
+    writeFileSync(sites, torn)
+    const { warnings } = JSON.parse(await touched.text('check --json'))
+    assert.match(warnings.join('\n'), /^of the sites' file, line 3, .* not whole, and the next start /m)
+    assert.deepEqual([readFileSync(sites, 'utf8'), existsSync(`${sites}.dropped`)], [torn, false])
 
     writeFileSync(join(own.POWGATE_DATA_DIR, 'service-url'), '') // as a service that ran here leaves it
-    assert.match(
-      await touched.text('check'),
-      /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m,
-    )
-    rmSync(join(own.POWGATE_DATA_DIR, 'sites.jsonl'))
+    const isGone = /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m
+    assert.match(await touched.text('check'), isGone)
+    rmSync(sites)
+    const areMissing = /sites\.jsonl is missing or empty.* put it back/
     for (const command of ['site list', 'site create --name shop', 'check'])
-      assert.match(
-        (await touched.run(command)).err,
-        /sites\.jsonl is missing or empty.* put it back/,
-        command,
-      )
+      assert.match((await touched.run(command)).err, areMissing, command)
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
@@ -295,12 +297,21 @@ describe('good configurations', () => {
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^4 active, 0 disabled$/, 'two of the demo, and the first')
-    assert.match(
-      report.facts.secrets,
-      /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/,
-    )
+    const signing = /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/
+    assert.match(report.facts.secrets, signing)
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
+  })
+
+  test('beside a running service that is not well: a warning of each thing that its dashboard tells', async t => {
+    const answer =
+      '{"nonce":"","ok":false,"service":{"isReady":false,"isReloadDone":false,"storeCauses":["refused"],"differences":["it differs"]}}'
+    const servers = [1, 2].map(() => createHttpServer((_, response) => response.end(answer)))
+    const [PORT = '', POWGATE_ADMIN_PORT = ''] = (await Promise.all(servers.map(listenAnywhere))).map(String)
+    t.after(() => servers.map(server => server.close()))
+    const { warnings } = JSON.parse(await powgate.with({ PORT, POWGATE_ADMIN_PORT }).text('check --json'))
+    for (const told of [/: nothing listens at /, / is not ready: /, /: it differs$/m, /^the last SIGHUP /m])
+      assert.match(warnings.join('\n'), told)
   })
 
   test('beside the running service: what its dashboard says of backends', async t => {

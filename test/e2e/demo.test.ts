@@ -7,6 +7,7 @@ import { DEMO_SITE_KEYS, demoApiKey } from '../../src/demo/site.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
@@ -72,13 +73,11 @@ for (const kind of STORE_KINDS) {
       assertPage(page, 200)
       assert.ok(page.text.includes(`<pow-gate site-key="${DEMO_SITE_KEY}">`))
       assert.ok(page.text.includes('<script src="widget.js" async>'))
-      for (const [path, type] of [
-        ['demo/demo.css', 'text/css; charset=utf-8'],
-        ['demo/demo.js', 'text/javascript; charset=utf-8'],
-      ] as const) {
+      const types = { 'demo/demo.css': 'text/css', 'demo/demo.js': 'text/javascript' }
+      for (const [path, type] of Object.entries(types)) {
         assert.ok(page.text.includes(`"${path}"`))
         const { status, headers } = await call(`${service.url}/${path}`)
-        assert.deepEqual([status, headers['content-type']], [200, type])
+        assert.deepEqual([status, headers['content-type']], [200, `${type}; charset=utf-8`])
         const again = await call(`${service.url}/${path}`, { headers: { 'If-None-Match': headers.etag! } })
         assert.equal(again.status, 304)
       }
@@ -127,7 +126,7 @@ for (const kind of STORE_KINDS) {
 describe('a first start', () => {
   let service: TestService
   before(async () => {
-    service = await TestService.start('embedded')
+    service = (await startObserved('embedded')).service
   })
   after(() => service.stop())
 
@@ -200,6 +199,10 @@ describe('a first start', () => {
       assertPage(answer, status)
       assert.deepEqual([shown(answer).accepted, shown(answer).code], [false, code], body.slice(0, 40))
     }
+    const { text } = await call(`http://127.0.0.1:${service.env.POWGATE_ADMIN_PORT}/metrics`)
+    const counted = text.match(/(?<="content",status="4\d\d",outcome=")[^"]+/g)!
+    const expected = ['token-missing', 'body-shape', 'token-malformed', 'body-too-large', 'content-type']
+    assert.deepEqual(counted.sort(), expected.sort())
   })
 
   test('a visitor who floods the demo is refused there, before anything is redeemed', async () => {

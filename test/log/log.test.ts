@@ -78,13 +78,15 @@ test('an error of a real Redis, a wrong type, with keys and tokens as arguments'
   assert.match(lines[1]!, /log\.test|ioredis|redis-parser/, 'the stack is there')
 })
 
-test('an exception while a request is worked on is told with its request, up to a bound', async () => {
+test('an exception while a request is worked on is told with its request, up to a bound; its answer and an overload are not', async () => {
   await client.set('text', 'x')
   const error = await errorOf(client.hset('text', TOKEN, API_KEY))
   const exchange = { requestId: 'r-1', siteKey: 'site_0', address: undefined, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
     for (let i = 0; i < 80; i++) events.faulted(exchange, 'verify', error)
+    for (const reason of ['internal', 'overloaded'] as const)
+      events.ended(exchange, 'verify', { kind: 'refused', refusal: { reason } })
     events.close()
   })
   assertClean(lines)

@@ -30,6 +30,8 @@ export interface ServerOptions extends OwnerOptions {
   readonly who: string
   /** A command reads the saved state only if it must, because that may be large. */
   readonly isCommand?: true
+  /** See EmbeddedSites. */
+  readonly isReadOnly?: boolean
   /** Called when a new service asks this owner to end. @returns true if this process ends now */
   readonly onLeaveRequest?: () => boolean
   /** Called when the last client has gone. */
@@ -63,7 +65,7 @@ export class StoreServer {
   #isUnseen = false
 
   private constructor(options: ServerOptions, server: Server, path: string) {
-    const { dataDir, stateBytesMax, isCommand, clocks = SYSTEM_CLOCKS, tell } = options
+    const { dataDir, stateBytesMax, isCommand, isReadOnly, clocks = SYSTEM_CLOCKS, tell } = options
     this.#options = options
     this.#server = server
     this.#path = path
@@ -71,7 +73,7 @@ export class StoreServer {
     giveToUser(path)
     this.#inode = statSync(path).ino
     // The sites are read first, so a start that they end leaves the state as it is.
-    this.sites = new EmbeddedSites(dataDir, () => this.#savedState())
+    this.sites = new EmbeddedSites(dataDir, () => this.#savedState(), isReadOnly)
     this.state = isCommand ? new State(stateBytesMax) : this.#savedState()
     this.#engine = new Engine(this.state, clocks)
     const { droppedLine } = this.sites

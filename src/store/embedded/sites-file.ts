@@ -66,6 +66,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #state: () => State
   /** True once `forget` was called: a command must then save the state, or the next start would bring the forgotten back. */
   hasForgotten = false
+  readonly #isReadOnly: boolean
   readonly #path: string
   #fd: number
   #bytes = 0
@@ -80,19 +81,21 @@ export class EmbeddedSites extends Members implements SiteStore {
   /** Tells the log which line was dropped, most likely because a crash had interrupted its write. */
   readonly droppedLine: string | undefined
 
-  /** @throws OperatorError */
-  constructor(dataDir: string, state: () => State) {
+  /** @param isReadOnly for `powgate check`: the file stays as it is, and changes are refused. @throws OperatorError */
+  constructor(dataDir: string, state: () => State, isReadOnly = false) {
     super()
     this.#state = state
+    this.#isReadOnly = isReadOnly
     this.#path = join(dataDir, SITES_JSONL)
     try {
       const isNew = !existsSync(this.#path)
-      this.#fd = openSync(this.#path, constants.O_RDWR | APPENDED, 0o600)
+      this.#fd = openSync(this.#path, isReadOnly ? constants.O_NOFOLLOW : constants.O_RDWR | APPENDED, 0o600)
       if (isNew) {
         giveToUser(this.#path)
         syncDirectory(dataDir)
       }
       this.droppedLine = this.#read()
+      if (isReadOnly) this.#bytes = fstatSync(this.#fd).size
     } catch (error) {
       const { code, path = this.#path } = error as NodeJS.ErrnoException
       const why = code === 'ELOOP' ? 'it is a link, which is not followed' : systemErrorText(error)
@@ -192,6 +195,8 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   /** Changes the records in memory once the line is in the file. @throws OperatorError */
   async #append(line: Line, waitsForDisk = true): Promise<void> {
+    if (this.#isReadOnly)
+      throw new OperatorError('powgate check has the data directory, so this was not done: try again')
     if (!this.isInPlace)
       throw new OperatorError(
         `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
@@ -241,21 +246,13 @@ export class EmbeddedSites extends Members implements SiteStore {
       try {
         this.#apply(checked(JSON.parse(lineText)))
         // Many editors leave the last line without its end.
-        if (end === -1) writeFileSync(this.#fd, '\n')
+        if (end === -1 && !this.#isReadOnly) writeFileSync(this.#fd, '\n')
       } catch (error) {
         // A crash leaves only the last line unfinished. If there is no other, dropping it would look like a first start without sites.
         if (end === -1 && start > 0 && error instanceof SyntaxError) {
           const aside = `${this.#path}.dropped`
-          const bytes = Buffer.concat([text.subarray(start), Buffer.from('\n')])
-          const asideFd = openSync(aside, constants.O_WRONLY | APPENDED, 0o600)
-          try {
-            writeFileSync(asideFd, bytes, { flush: true })
-          } finally {
-            closeSync(asideFd)
-          }
-          giveToUser(aside)
-          ftruncateSync(this.#fd, start)
-          return `line ${number}, the last, is not whole, and was moved to ${aside}: after a crash nobody was told that it was done; after an edit or a copy of the file, what is missing is there`
+          if (!this.#isReadOnly) this.#moveRest(text, start, aside)
+          return `line ${number}, the last, is not whole, and ${this.#isReadOnly ? 'the next start moves it' : 'was moved'} to ${aside}: after a crash nobody was told that it was done; after an edit or a copy of the file, what is missing is there`
         }
         throw new Error(
           `line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
@@ -265,6 +262,17 @@ export class EmbeddedSites extends Members implements SiteStore {
       this.#bytes = start
     }
     return undefined
+  }
+
+  #moveRest(text: Buffer, start: number, aside: string): void {
+    const asideFd = openSync(aside, constants.O_WRONLY | APPENDED, 0o600)
+    try {
+      writeFileSync(asideFd, Buffer.concat([text.subarray(start), Buffer.from('\n')]), { flush: true })
+    } finally {
+      closeSync(asideFd)
+    }
+    giveToUser(aside)
+    ftruncateSync(this.#fd, start)
   }
 
   /** Waits for the disk without holding up the store's other calls, which workers wait for. */
