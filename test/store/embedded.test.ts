@@ -530,6 +530,18 @@ test('embedded: a change that is written, but whose answer is lost, is not told 
   assert.match(fs.readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
 })
 
+test('embedded: while what a worker writes waits for the disk, its batches are answered', async t => {
+  const { server, store } = await start(t)
+  for (const [name, argument] of [['noteUses', new Map([['id', 1]])] as const, ['dropAudit', 1] as const]) {
+    let release = () => {}
+    server.sites[name] = () => new Promise<void>(done => (release = done))
+    const written = store.sites[name](argument as never)
+    assert.equal((await challengeOn(store)).status, 'admitted', name)
+    release()
+    await written
+  }
+})
+
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
   const { dataDir, path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
