@@ -65,7 +65,7 @@ storeConformance('embedded', make)
 /** Replaces a function of `fs` for all modules. @returns puts it back, as the end of the test does */
 function mockFs(
   t: TestContext,
-  name: 'rmSync' | 'linkSync' | 'writeFileSync' | 'accessSync',
+  name: 'rmSync' | 'linkSync' | 'renameSync' | 'writeFileSync' | 'accessSync',
   by: (...args: never) => unknown,
 ) {
   t.mock.method(fs, name, by)
@@ -732,17 +732,29 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(fs.readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async t => {
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   fs.mkdirSync(longest)
   await (await serveStore(longest)).close({ saves: false })
   assert.deepEqual(fs.readdirSync(longest), [SITES_JSONL])
+
+  const [dead, alive] = [join(longest, '1dead'), join(longest, '2live')]
+  const crashed = createServer().listen(dead, () => fs.linkSync(dead, socketPath(longest)))
+  const another = createServer(peer => peer.on('data', () => peer.end('-ERR X\r\n'))).listen(alive)
+  await Promise.all([once(crashed, 'listening'), once(another, 'listening')])
+  crashed.close() // the link stays, and nobody listens
+  const rename = fs.renameSync
+  mockFs(t, 'renameSync', (from: string, to: string) => {
+    fs.rmSync(from)
+    fs.linkSync(alive, from) // as if another service took the name just now
+    rename(from, to)
+  })
+  await assert.rejects(serveStore(longest, { waitMs: 200 }), /is in use by X: end that first/)
+  another.close()
+
   const dataDir = join(parent, 'd'.repeat(100))
-  assert.throws(
-    () => socketPath(dataDir),
-    /^OperatorError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,
-  )
+  assert.throws(() => socketPath(dataDir), /^OperatorError: POWGATE_DATA_DIR: .* longer than the 107 bytes/)
 })
 
 test('embedded: whoever speaks something else to the socket is cut off, and others go on', async t => {
