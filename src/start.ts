@@ -56,7 +56,7 @@ async function runPrimary(): Promise<void> {
     // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
-      recordsRoute(siteMemory, storeNameIn(claimed)),
+      recordsRoute(siteMemory, () => storeNameIn(lifecycle?.config ?? claimed)),
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)

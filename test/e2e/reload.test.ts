@@ -189,8 +189,10 @@ test('a successor that its store refuses ends the roll at once, with what the st
   const redis = await RedisServer.start([], { password: 'the right one' })
   const password = (text: string) => writeFileSync(join(dir, 'password'), text)
   password('the right one')
-  const service = await start(`POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\n`, {
-    REDIS_URL: redis.url,
+  const lines = `POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\nREDIS_URL=${redis.url}\n`
+  const adminPort = String(await freePort())
+  const service = await start(lines, {
+    POWGATE_ADMIN_PORT: adminPort,
     POWGATE_STORE_WAIT_SECONDS: '3600',
     POWGATE_DRAIN_SECONDS: '60',
   })
@@ -202,7 +204,10 @@ test('a successor that its store refuses ends the roll at once, with what the st
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   password('the right one')
+  writeFileSync(configFile, lines.replace('127.0.0.1', 'localhost'))
   await reload(service, 'all workers are new')
+  const { storeName } = (await call(`http://127.0.0.1:${adminPort}/sites.json`)).json
+  assert.match(storeName, /^Redis at localhost:/, 'as commands name it now')
 
   await redis.kill()
   await redis.boot(['--requirepass', 'the right one now'])
