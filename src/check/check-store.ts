@@ -8,7 +8,8 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
-import { isFirstStart, refuseLostSites } from '../sites/prepare-start.ts'
+import { isFirstStart } from '../sites/prepare-start.ts'
+import { hasServed } from '../sites/service-files.ts'
 import { siteWarnings } from '../sites/sites.ts'
 import { opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
@@ -98,7 +99,6 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
-  refuseLostSites(config)
   const noneYet = (): typeof NONE_YET => {
     findings.facts.push([
       'sites',
@@ -106,7 +106,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     ])
     return NONE_YET
   }
-  if (!existsSync(join(dataDir, SITES_JSONL))) return noneYet()
+  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServed(config)) return noneYet()
   const sites = await openSiteStore(config) // without a service this makes the process the store, which keeps nothing of the trials
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { ChildProcess, fork } from 'node:child_process'
 import cluster from 'node:cluster'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,6 +13,9 @@ import { createLogger } from '../../src/log/logger.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { Primary } from '../../src/process/primary.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
+import { writeServiceUrl } from '../../src/sites/service-files.ts'
+import { createSite } from '../../src/sites/sites.ts'
+import { openEmbedded } from '../harness/embedded.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -40,6 +43,26 @@ test('a store process for which there is no memory, so that fork throws, is star
   spawn.mock.restore()
   await eventually(60_000, 'it runs again', () => storePid(process.pid) !== undefined)
   await store.end()
+})
+
+test('a store process that is started anew, and whose sites are gone, makes no empty file, and serves once they are back', async t => {
+  const dataDir = temporaryDir('store')
+  const store = newStore(undefined, dataDir)
+  await store.start()
+  t.after(() => store.end())
+  const client = await openEmbedded(dataDir)
+  t.after(() => client.close())
+  await createSite(client.sites, { name: 'a' })
+  writeServiceUrl(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+  const file = join(dataDir, 'sites.jsonl')
+  renameSync(file, `${file}.away`)
+  const forks = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn').mock
+  process.kill(storePid(process.pid)!, 'SIGKILL')
+  await eventually(60_000, 'one has ended, and another is tried', () => forks.callCount() > 1)
+  assert.equal(existsSync(file), false)
+  renameSync(`${file}.away`, file)
+  const count = () => client.sites.listSites().then(({ length }) => length)
+  await eventually(60_000, 'it serves', () => count().catch(() => 0))
 })
 
 test('a store process whose primary ended before it was loaded ends', async () => {

@@ -145,9 +145,8 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
 })
 
 test('embedded: half full, a network that is not known gets no meter; full, all is refused until there is room', async t => {
-  const { store, told, spend, pass, sweepAll } = await start(t, temporaryDir('store'), {
-    stateBytesMax: 60_000,
-  })
+  const options = { stateBytesMax: 60_000 }
+  const { store, told, spend, pass, sweepAll } = await start(t, temporaryDir('store'), options)
   const recentAfter = async (addressKey: string) => {
     await spend(freshNonce(Date.now()), addressKey)
     const answer = await challengeOn(store, { addressKey, metering: meteringOf(addressKey) })
@@ -162,9 +161,8 @@ test('embedded: half full, a network that is not known gets no meter; full, all 
     await challengeOn(store, { addressKey: freshKey() })
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
-  await eventually(10_000, 'the log tells', () =>
-    told.some(text => text.startsWith('the state is half full')),
-  )
+  const isTold = () => told.some(text => text.startsWith('the state is half full'))
+  await eventually(10_000, 'the log tells', isTold)
   assert.match(store.trouble()!.line, /^POWGATE_DATA_DIR: .*its bound \(POWGATE_STATE_MAX_MB\)/)
   pass(600_000)
   sweepAll()
@@ -232,10 +230,8 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
   state.meters.set('e:a', { atMs: 1, recent: 1, usual: 1 })
   assert.equal(state.bytes, windows.bytes + 112 + 3 + 4 + 200)
   const sweep = () => windows.sweep(2, value => isWindowDead(value, 1000))
-  assert.deepEqual(
-    [sweep(), sweep(), [...windows.keys()], windows.bytes],
-    [0.5, undefined, ['bb'], 112 + 2 + 4],
-  )
+  const left = [sweep(), sweep(), [...windows.keys()], windows.bytes]
+  assert.deepEqual(left, [0.5, undefined, ['bb'], 112 + 2 + 4])
 })
 
 test('a sweep does not fall behind new entries: where 6,000 a second live for a minute, two times the living are held at most', () => {
@@ -397,6 +393,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   'cut to 0 bytes': path => fs.truncateSync(path, 0),
   gone: path => fs.rmSync(path),
+  'with last uses alone': path => fs.writeFileSync(path, '{"uses":{"key00001":1}}\n'),
   'cut within its first line': path => fs.truncateSync(path, 100),
   zeros: path => fs.writeFileSync(path, Buffer.alloc(1000)),
   'a text': path => fs.writeFileSync(path, 'no such thing\n'.repeat(1000)),
@@ -721,10 +718,8 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   const { site } = await createSite(store.sites, { name: 'a' })
   fs.renameSync(dataDir, `${dataDir}.old`)
   fs.mkdirSync(dataDir)
-  await assert.rejects(
-    updateSite(store.sites, site.siteKey, { name: 'b' }),
-    /written by somebody else|moved or replaced/,
-  )
+  const change = updateSite(store.sites, site.siteKey, { name: 'b' })
+  await assert.rejects(change, /written by somebody else|moved or replaced/)
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
   assert.match(told.join(), /moved or replaced/)
@@ -778,9 +773,8 @@ test('embedded: calls that come in pieces, and many in one, are answered in orde
   const { dataDir } = await start(t)
   const socket = connect(socketPath(dataDir))
   t.after(() => socket.destroy())
-  const calls = Buffer.from(
-    '*1\r\n$4\r\nPING\r\n*2\r\n$5\r\nSITES\r\n$13\r\n["listSites"]\r\n*1\r\n$4\r\nPING\r\n',
-  )
+  const ping = '*1\r\n$4\r\nPING\r\n'
+  const calls = Buffer.from(`${ping}*2\r\n$5\r\nSITES\r\n$13\r\n["listSites"]\r\n${ping}`)
   let replies = ''
   socket.on('data', reply => (replies += reply))
   for (const byte of calls) {
