@@ -9,6 +9,7 @@ import { createLogger } from '../../src/log/logger.ts'
 import { HostRegistry } from '../../src/process/host-registry.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
+import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
@@ -123,6 +124,18 @@ test('a host that was killed may start with other settings; one that shares its 
   clearInterval(timer)
   await store.noteHost('namesake', null)
   await store.close()
+})
+
+test('check beside the only host, which is this service: a value that SIGHUP changes is a note, a secret that it lacks a problem', async () => {
+  const env = { ...second.env, PORT: String(await freePort()), POWGATE_REDIS_PREFIX: 'alone' }
+  const hosts = new HostRegistry(createLogger('silent'))
+  await hosts.join(loadConfig(env))
+  const powgate = new Powgate({ ...env, POWGATE_TOKEN_SECONDS: '600' })
+  const { notes } = await powgate.json('check')
+  assert.match(notes.join('\n'), /^POWGATE_TOKEN_SECONDS: 600 here, 300 on \S+, which is this service/m)
+  const { err } = await powgate.with({ POWGATE_SECRETS: 'x'.repeat(40) }).run('check')
+  await hosts.leave()
+  assert.match(err, /^POWGATE_SECRETS: lacks the secret that signs on \S+ .*\nthe hosts of one/)
 })
 
 test('of two hosts that differ and start at once, one starts', async () => {
