@@ -263,10 +263,8 @@ describe('good configurations', () => {
     assert.match(await touched.text('check'), /^warning: there are no sites yet/m)
 
     writeFileSync(join(own.POWGATE_DATA_DIR, 'service-url'), '') // as a service that ran here leaves it
-    assert.match(
-      await touched.text('check'),
-      /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m,
-    )
+    const secretGone = /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m
+    assert.match(await touched.text('check'), secretGone)
     rmSync(join(own.POWGATE_DATA_DIR, 'sites.jsonl'))
     for (const command of ['site list', 'site create --name shop', 'check'])
       assert.match((await touched.run(command)).err, /missing or has no sites.* put it back/, command)
@@ -291,10 +289,8 @@ describe('good configurations', () => {
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^4 active, 0 disabled$/, 'two of the demo, and the first')
-    assert.match(
-      report.facts.secrets,
-      /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/,
-    )
+    const first = /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/
+    assert.match(report.facts.secrets, first)
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
   })

@@ -60,10 +60,8 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   const clock = mock.method(Date, 'now', () => now() + 600_000)
   await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
   clock.mock.restore()
-  assert.deepEqual(
-    JSON.parse((await powgate.run('hosts --json')).out).differences,
-    names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`),
-  )
+  const behind = names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`)
+  assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
   await store.close()
 })

@@ -16,7 +16,7 @@ import { State } from '../../src/store/embedded/state.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { noteText } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
-import { eventually, within } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS, within } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
@@ -26,8 +26,6 @@ import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-/** A busy machine is slow. */
-const PATIENCE_MS = 60_000
 /** A worker that is not told to end, or does not listen, would be killed after this time. */
 const LONG_DRAIN = { POWGATE_DRAIN_SECONDS: '300' }
 
@@ -146,10 +144,8 @@ test('a start waits for Redis, says so, is not ready meanwhile, and gives up wit
   })
   const startedAtMs = performance.now()
   await eventually(60_000, 'it says that it waits', () => output().includes('waiting for Redis'))
-  const line = new RegExp(
-    `waiting for Redis at 127.0.0.1:${port}: nothing listens there \\(127.*; giving up in \\d s`,
-  )
-  assert.match(output(), line)
+  const line = `waiting for Redis at 127.0.0.1:${port}: nothing listens there \\(127.*; giving up in \\d s`
+  assert.match(output(), new RegExp(line))
   for (const path of ['/healthz', '/readyz'])
     assert.equal((await call(`http://127.0.0.1:${adminPort}${path}`)).status, 503)
   const metrics = (await call(`http://127.0.0.1:${adminPort}/metrics`)).text
@@ -379,10 +375,8 @@ async function asked(connection: RawConnection, text: string) {
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
 
 test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
-  const { service, adminUrl } = await startObserved('embedded', {
-    POWGATE_UNREADY_SECONDS: '2',
-    POWGATE_DRAIN_SECONDS: '60',
-  })
+  const env = { POWGATE_UNREADY_SECONDS: '2', POWGATE_DRAIN_SECONDS: '60' }
+  const { service, adminUrl } = await startObserved('embedded', env)
   const { siteKey } = await service.createSite()
   const status = async (path: string) => (await call(adminUrl + path)).status
   await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)

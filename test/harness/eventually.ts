@@ -1,3 +1,6 @@
+/** A busy machine is slow. */
+export const PATIENCE_MS = 60_000
+
 /** Calls `probe` every 10 ms until it gives more than undefined, null or false. @param what is awaited: named if `ms` pass before */
 export async function eventually<T>(
   ms: number,

@@ -474,13 +474,10 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
   const lines = () => fs.readFileSync(path, 'utf8').split('\n').length
   assert.ok(lines() < 1200, `${lines()} lines`)
-  const told = async (found: EmbeddedSites) => [
-    await found.listSites(),
-    await found.listApiKeys(),
-    await found.readAudit({ limit: 100 }),
-    await found.readUses([id]),
-    await found.changesSince(0),
-  ]
+  const told = (found: EmbeddedSites) => {
+    const records = [found.listSites(), found.listApiKeys(), found.readAudit({ limit: 100 })] as const
+    return Promise.all([...records, found.readUses([id]), found.changesSince(0)])
+  }
   const expected = await told(file)
   await file.closeFile()
   const again = sitesIn(dataDir)
@@ -619,9 +616,8 @@ test('embedded: a process that holds the directory and does not answer is told, 
   t.after(() => stopped.close())
   await once(stopped, 'listening')
   const waited: string[] = []
-  await assert.rejects(serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 2500 }), {
-    message: /is in use by a process that does not answer: end that first/,
-  })
+  const opened = serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 2500 })
+  await assert.rejects(opened, /is in use by a process that does not answer: end that first/)
   assert.deepEqual(waited, ['a process that does not answer'])
 })
 
