@@ -5,7 +5,7 @@ import { startAdminServer } from './admin/admin-server.ts'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { recordsRoute } from './admin/records-route.ts'
 import { type Config, gatherSettings, localUrl, parseConfig, storeNameIn } from './config/config.ts'
-import { listenError, tryPort } from './config/ports.ts'
+import { claimPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
 import { fewConnections } from './http/open-files.ts'
@@ -56,7 +56,7 @@ async function runPrimary(): Promise<void> {
     // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
-      recordsRoute(siteMemory, storeNameIn(claimed)),
+      recordsRoute(siteMemory, () => storeNameIn(lifecycle?.config ?? claimed)),
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
@@ -86,29 +86,6 @@ function storeFailed({ redis }: Config) {
   return (error: Error): never => {
     if (redis === undefined || error instanceof OperatorError) throw error
     throw new OperatorError(troubleOf(redis, error.message).line)
-  }
-}
-
-/** Workers of a primary process that was killed end within this time, and have its port until then. */
-const CLAIM_MS = 1500
-const CLAIM_RETRY_MS = 100
-
-/**
- * Returns the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
- * service without an error. The listener that tries it here does not.
- *
- * @throws OperatorError
- */
-async function claimPort(config: Config): Promise<number> {
-  const giveUpAt = performance.now() + CLAIM_MS
-  for (;;) {
-    try {
-      return await tryPort(config)
-    } catch (error) {
-      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-      if (!isTaken || performance.now() > giveUpAt) throw listenError(config, error as Error)
-      await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
-    }
   }
 }
 

@@ -14,7 +14,7 @@ const FORWARDED =
 
 export function recordsRoute(
   siteMemory: { records(): Promise<CachedRecords> },
-  storeName: string,
+  storeName: () => string,
 ): AdminRoute {
   return {
     path: RECORDS_PATH,
@@ -23,7 +23,8 @@ export function recordsRoute(
       const isLocal = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx up to 1.29.6 forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
-      if (isLocal && !isForwarded) sendJson(response, 200, { storeName, ...(await siteMemory.records()) })
+      if (isLocal && !isForwarded)
+        sendJson(response, 200, { storeName: storeName(), ...(await siteMemory.records()) })
       else sendError(response, 403, 'peer', 'Only this machine may read it.')
     },
   }

@@ -7,11 +7,13 @@ import type { Config } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
-import { compareWithHosts } from '../process/host-registry.ts'
-import { isFirstStart, refuseLostSites } from '../sites/prepare-start.ts'
+import { compareWithHosts, namesOf, problemsWith } from '../process/host-registry.ts'
+import { isFirstStart } from '../sites/prepare-start.ts'
+import { hasServed } from '../sites/service-files.ts'
 import { siteWarnings } from '../sites/sites.ts'
 import { opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
+import { differences } from '../store/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
@@ -60,9 +62,15 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
     const version = await store.version()
     if (version !== undefined) findings.facts.push(['version', version])
     await tryRequests(store.requests, findings)
-    const { names, problems } = await compareWithHosts(store.sites, config)
-    findings.facts.push(['other hosts', names || 'none'])
+    const { own, others, livingNamesakes } = await compareWithHosts(store.sites, config)
+    findings.facts.push(['other hosts', namesOf(others) || 'none'])
+    // A value that differs from this service's own is about to be changed; secrets must fit while its workers are renewed.
+    const withSecrets = livingNamesakes.map(host => ({ ...host, shared: own.shared }))
+    const problems = problemsWith([...others, ...withSecrets], own)
     findings.problems.push(...problems)
+    for (const found of livingNamesakes.flatMap(host => differences(own, host)))
+      if (!problems.includes(found))
+        findings.notes.push(`${found}, which is this service if one runs here: SIGHUP changes it`)
     const sites = await countSites(store.sites, findings)
     findings.warnings.push(...(await store.advice()))
     return sites
@@ -98,7 +106,6 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
-  refuseLostSites(config)
   const noneYet = (): typeof NONE_YET => {
     findings.facts.push([
       'sites',
@@ -106,7 +113,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     ])
     return NONE_YET
   }
-  if (!existsSync(join(dataDir, SITES_JSONL))) return noneYet()
+  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServed(config)) return noneYet()
   const sites = await openSiteStore(config, warning => findings.warnings.push(warning))
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 
-// This import must come first: on Node.js 18 the other modules do not link, and that error would tell nobody why.
+if (process.argv[2] === 'serve') await import('../process/early-signals.ts')
+// This import must come before the rest: on Node.js 18 the other modules do not link, and that error would tell nobody why.
 await import('../process/supported-platform.ts')
 const { answer } = await import('./run.ts')
 const { lostOutputText } = await import('./output.ts')

@@ -18,12 +18,10 @@ const UNUSED_SECRET = 'no command ever signs with this placeholder'
  */
 export async function withStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
   const config = commandSettings()
-  const { isFirstStart, refuseLostSites } = await import('../sites/prepare-start.ts')
   const { openSiteStore } = await import('../store/open.ts')
   let store: Awaited<ReturnType<typeof openSiteStore>> | undefined
   try {
     store = await openSiteStore(config)
-    if (await isFirstStart(config, store)) refuseLostSites(config) // or a site made now would hide the loss from the next start
     return await action(store)
   } catch (error) {
     if (error instanceof OperatorError) throw error

@@ -1,4 +1,4 @@
-/** Tries whether a port is free, says why powgate cannot listen, and tells what happens to connections at a listener that closes. */
+/** Claims a port, says why powgate cannot listen, and tells what happens to connections at a listener that closes. */
 
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -37,6 +37,38 @@ export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   probe.close()
   await once(probe, 'close')
   return taken
+}
+
+/** Workers of a primary process that was killed end within this time, and have its port until then. */
+const CLAIM_MS = 1500
+const CLAIM_RETRY_MS = 100
+
+/**
+ * Returns the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
+ * service without an error. `tryPort` finds one that listens, and the lock one that starts, with the same HOST.
+ *
+ * @throws OperatorError
+ */
+export async function claimPort(config: ListenAddress): Promise<number> {
+  const giveUpAt = performance.now() + CLAIM_MS
+  for (;;) {
+    try {
+      const port = await tryPort(config)
+      await lockUntilExit(`\0powgate ${config.host}:${port}`)
+      return port
+    } catch (error) {
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!isTaken || performance.now() > giveUpAt) throw listenError(config, error as Error)
+      await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
+    }
+  }
+}
+
+/** Takes an abstract name of Unix sockets: each network namespace has its own, and the kernel frees it when this process ends. */
+async function lockUntilExit(name: string): Promise<void> {
+  const lock = createServer(peer => peer.destroy()).unref()
+  await once(lock.listen(name), 'listening')
+  lock.on('error', () => {}) // whoever connects while no file can be opened must not end this process
 }
 
 /** Tells whether connections waiting at a closing listener move to another on its port; undefined before Linux 5.14. */

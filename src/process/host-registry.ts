@@ -56,8 +56,9 @@ export class HostRegistry {
   async join(config: Config): Promise<Config> {
     if (config.redis === undefined) return config
     const store = await reachSites(config)
-    const { agreed, namesakes, problems } = await compareWithHosts(store, config)
-    const note = { ...this.#run, ...termsOf(agreed) }
+    const { agreed, own, others, namesakes, livingNamesakes } = await compareWithHosts(store, config)
+    const note = { ...this.#run, ...own }
+    const problems = problemsWith([...others, ...livingNamesakes], own)
     if (problems.length === 0) {
       // Most such notes are of a killed run of this host. A living host of this name notes itself again.
       for (const { id } of namesakes) await store.noteHost(id, null)
@@ -126,10 +127,10 @@ export class HostRegistry {
 
 /**
  * Compares this host with the living ones. A note with its own name was probably left by a killed run of it. Where such a note
- * differs, this takes 6 s, in which a living host notes itself again: if it does, it counts among the others.
+ * differs, this takes 6 s, in which a living host notes itself again.
  *
- * @returns the configuration with the number of shards (its own if set, else the store's), the other hosts' names, why this host cannot
- * work with them, and the notes with its own name
+ * @returns the configuration with the number of shards (its own if set, else the store's), the terms of this host, and the notes of the
+ * others, of its own name, and of those of its own name that were noted again
  */
 export async function compareWithHosts(store: SiteStore, config: Config) {
   const { shards = config.redisShards, living } = await store.livingHosts()
@@ -137,13 +138,13 @@ export async function compareWithHosts(store: SiteStore, config: Config) {
   const own = termsOf(agreed)
   const namesakes = living.filter(({ name }) => name === own.name)
   const others = living.filter(({ name }) => name !== own.name)
-  if (namesakes.some(host => differences(own, host).length > 0))
-    others.push(...(await notedAgain(store, namesakes)))
-  return { agreed, names: namesOf(others), namesakes, problems: problemsWith(others, own) }
+  const differ = namesakes.some(host => differences(own, host).length > 0)
+  const livingNamesakes = differ ? await notedAgain(store, namesakes) : []
+  return { agreed, own, others, namesakes, livingNamesakes }
 }
 
 /** Why a host with these terms cannot work with the others; the last line says what to do. */
-function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
+export function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
     problems.push(
@@ -152,7 +153,7 @@ function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
   return problems
 }
 
-function namesOf(hosts: readonly HostNote[]): string {
+export function namesOf(hosts: readonly HostNote[]): string {
   return [...new Set(hosts.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
 }
 

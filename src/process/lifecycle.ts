@@ -38,7 +38,7 @@ interface Parts {
 export class Lifecycle {
   readonly #parts: Parts
   readonly #wasTerminal = isatty(1)
-  /** What the workers run with; undefined until the start is done. */
+  /** undefined until the start is done. */
   #setup: WorkerSetup | undefined
   #isRestarting = false
   /** SIGHUP came during the start or a rolling restart, so another one follows. */
@@ -54,6 +54,11 @@ export class Lifecycle {
       else void this.#onSighup()
     })
     process.on('uncaughtException', error => void this.#fail(error))
+  }
+
+  /** What the workers run with; undefined until the start is done. */
+  get config(): WorkerSetup['config'] | undefined {
+    return this.#setup?.config
   }
 
   /** Call this once all workers listen for the first time. */

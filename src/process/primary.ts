@@ -54,7 +54,7 @@ export class Primary {
   /** Health checks answer "not ready"; the workers still serve. */
   #isUnready = false
   #isDraining = false
-  /** Called when a worker listens, or has said that it cannot start. */
+  /** Called each second, and when a worker listens, or has said that it cannot start. */
   #onStartEnded: (() => void) | undefined
 
   constructor(log: Logger, totals: Totals) {
@@ -261,6 +261,7 @@ export class Primary {
       if (!worker.checkSilence()) continue
       this.#log.error({ worker: worker.options.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
     }
+    this.#onStartEnded?.() // the last that began to listen may have found another silent, which speaks again
   }
 }
 

@@ -1,7 +1,6 @@
 /** What a start does before its workers: waits for the store, creates the first site if there is none, and the demo page's sites. */
 
-import { statSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, configFlag, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
@@ -9,11 +8,9 @@ import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { StoreClient } from '../store/client/store-client.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
-import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
-import { OperatorError } from '../words/errors.ts'
 import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, commit, newSite } from './sites.ts'
@@ -52,7 +49,6 @@ export async function prepareStart(
     prepareDataDir(config.dataDir, { makes: true })
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
-    refuseLostSites(config) // before the store process makes the file
     await storeProcess.start()
   }
   const secrets = resolveSecrets(config, { makes: true })
@@ -100,16 +96,6 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
     if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
   }
   return demo
-}
-
-/** Throws an OperatorError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
-export function refuseLostSites(config: Config): void {
-  const path = join(resolve(config.dataDir), SITES_JSONL)
-  const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
-  if (isThere || !hasServed(config)) return
-  throw new OperatorError(
-    `POWGATE_DATA_DIR: ${path} is missing or empty, though a service ran here: put it back from a backup; or, to start without sites, remove the file service-url beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
-  )
 }
 
 /** Returns a function that tells why the store does not answer: by a gauge at each call, and in the log every 5 s. */

@@ -3,10 +3,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
+import { SERVICE_URL } from '../store/embedded/data-dir.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
-const urlPath = (dataDir: string) => join(dataDir, 'service-url')
+const urlPath = (dataDir: string) => join(dataDir, SERVICE_URL)
 export const firstKeysPath = (dataDir: string) => join(dataDir, 'first-keys')
 
 /** Writes nothing with Redis, because powgate then has no data directory. */

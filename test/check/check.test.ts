@@ -98,7 +98,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   ],
   'a data directory whose sites are lost': [
     { POWGATE_DATA_DIR: dirname(fileOf('lost/service-url', '')), POWGATE_METRICS_SITES },
-    /^POWGATE_DATA_DIR: .*sites.jsonl is missing or empty, though a service ran here: /,
+    /^POWGATE_DATA_DIR: .*sites.jsonl is missing or has no sites, though a service ran here: /,
   ],
   'comments, quotation marks and bytes among the secrets': [
     { POWGATE_SECRETS_FILE: fileOf('odd', `# ${TEST_SECRET}\n"${TEST_SECRET}"\n${TEST_SECRET}\u0001\n`) },
@@ -270,12 +270,11 @@ describe('good configurations', () => {
     assert.deepEqual([readFileSync(sites, 'utf8'), existsSync(`${sites}.dropped`)], [torn, false])
 
     writeFileSync(join(own.POWGATE_DATA_DIR, 'service-url'), '') // as a service that ran here leaves it
-    const isGone = /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m
-    assert.match(await touched.text('check'), isGone)
-    rmSync(sites)
-    const areMissing = /sites\.jsonl is missing or empty.* put it back/
+    const secretGone = /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m
+    assert.match(await touched.text('check'), secretGone)
+    rmSync(join(own.POWGATE_DATA_DIR, 'sites.jsonl'))
     for (const command of ['site list', 'site create --name shop', 'check'])
-      assert.match((await touched.run(command)).err, areMissing, command)
+      assert.match((await touched.run(command)).err, /missing or has no sites.* put it back/, command)
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
@@ -297,8 +296,8 @@ describe('good configurations', () => {
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^4 active, 0 disabled$/, 'two of the demo, and the first')
-    const signing = /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/
-    assert.match(report.facts.secrets, signing)
+    const first = /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{16}\.\.\.$/
+    assert.match(report.facts.secrets, first)
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
   })

@@ -13,6 +13,7 @@ import { createLogger } from '../../src/log/logger.ts'
 import { HostRegistry } from '../../src/process/host-registry.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
+import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
@@ -63,10 +64,8 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   const clock = mock.method(Date, 'now', () => now() + 600_000)
   await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
   clock.mock.restore()
-  assert.deepEqual(
-    JSON.parse((await powgate.run('hosts --json')).out).differences,
-    names.map(name => `${name}: clock: 600 s behind zz:8080: set both by NTP`),
-  )
+  const behind = names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`)
+  assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
   await store.close()
 })
@@ -128,6 +127,18 @@ test('a host that was killed may start with other settings; one that shares its 
   await Promise.all([assert.rejects(joined(), difference).finally(() => (isRenewing = false)), renew()])
   await store.noteHost('namesake', null)
   await store.close()
+})
+
+test('check beside the only host, which is this service: a value that SIGHUP changes is a note, a secret that it lacks a problem', async () => {
+  const env = { ...second.env, PORT: String(await freePort()), POWGATE_REDIS_PREFIX: 'alone' }
+  const hosts = new HostRegistry(createLogger('silent'))
+  await hosts.join(loadConfig(env))
+  const powgate = new Powgate({ ...env, POWGATE_TOKEN_SECONDS: '600' })
+  const { notes } = await powgate.json('check')
+  assert.match(notes.join('\n'), /^POWGATE_TOKEN_SECONDS: 600 here, 300 on \S+, which is this service/m)
+  const { err } = await powgate.with({ POWGATE_SECRETS: 'x'.repeat(40) }).run('check')
+  await hosts.leave()
+  assert.match(err, /^POWGATE_SECRETS: lacks the secret that signs on \S+ .*\nthe hosts of one/)
 })
 
 test('of two hosts that differ and start at once, one starts', async () => {

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, solutionOf, solve } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { answerOrWait, freshAddress } from '../harness/http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
@@ -17,7 +17,6 @@ import { DEADLINE_AS_SHIPPED, EASY, TestService } from '../harness/service.ts'
 const [VISITS_PER_SECOND, GIVE_UP_MS] = [8, 120_000]
 /** How long forms take at most, and for how long visits begin. */
 const [FORM_MS_MAX, VISITS_MS] = [8000, 8000]
-const PATIENCE_MS = 60_000
 /** As redis.md advises. */
 const DOWN_AFTER_MS = 5000
 /** By then the Sentinels have told of a failover. */

@@ -12,7 +12,7 @@ import { describe, test } from 'node:test'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT, solutionOf } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { type Answer, call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
@@ -29,7 +29,6 @@ const EVENTS = words(
 )
 /** The events of a visit whose token is redeemed. */
 const STORY = words('challenge-issued verification-passed token-redeemed')
-const PATIENCE_MS = 60_000
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
 type Line = any

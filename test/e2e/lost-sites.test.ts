@@ -7,14 +7,13 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { claimsAt, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
 import { ALWAYS_EASY, lifetimesOf } from '../harness/service.ts'
 
-const PATIENCE_MS = 60_000
 /** Visitors a second. */
 const RATE = 30
 /** Enough that both workers have some. */
@@ -80,10 +79,8 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   const older = await Promise.all(members.map(member => redis!.ask('get', recordOf(member))))
   const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
   await powgate.text(`site delete ${gone.siteKey} --name test`)
-  await eventually(PATIENCE_MS, 'the primary process knows of the deletion', async () =>
-    (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt'),
-  )
-  // The loss is noticed, and all sites are served from memory.
+  const knowsOfIt = async () => (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt')
+  await eventually(PATIENCE_MS, 'the primary process knows of the deletion', knowsOfIt)
   await redis!.ask('flushall')
   await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
   await eventually(PATIENCE_MS, 'told', () => linesOf(stage, LOST_LINE).length === 1)

@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { reloadSettings } from '../../src/process/lifecycle.ts'
 import { Client } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
@@ -17,9 +17,6 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { copyOfBuild, temporaryDir } from '../harness/temporary.ts'
-
-/** A busy machine is slow. */
-const PATIENCE_MS = 60_000
 
 const dir = temporaryDir('reload')
 const configFile = join(dir, 'powgate.conf')
@@ -55,9 +52,8 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   const service = await start(`POWGATE_LIMIT_CHALLENGE_ADDRESS=50\n${secret}`, env)
   const shown = async () => {
     const metrics = new PrometheusText((await call(`http://127.0.0.1:${adminPort}/metrics`)).text)
-    const [isDone, seconds] = ['successful', 'success_timestamp_seconds'].map(name =>
-      metrics.value(`powgate_config_last_reload_${name}`),
-    )
+    const ofReload = (name: string) => metrics.value(`powgate_config_last_reload_${name}`)
+    const [isDone, seconds] = ['successful', 'success_timestamp_seconds'].map(ofReload)
     const keyIds = metrics.samples('powgate_signing_key_info').map(({ labels }) => Number(labels.id))
     const restarts = ['roll', 'crash'].map(cause => metrics.value('powgate_worker_restarts_total', { cause }))
     return { isDone, seconds: seconds!, keyIds, restarts }
@@ -164,13 +160,11 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
   const service = await TestService.start('redis', { POWGATE_STORE_WAIT_SECONDS: '1' })
   const pids = workerPids(service.pid)
   process.kill(service.pid, 'SIGHUP')
-  const successor = await eventually(PATIENCE_MS, 'a successor', () =>
-    workerPids(service.pid).find(pid => !pids.includes(pid)),
-  )
+  const newPid = () => workerPids(service.pid).find(pid => !pids.includes(pid))
+  const successor = await eventually(PATIENCE_MS, 'a successor', newPid)
   process.kill(successor, 'SIGKILL')
-  await eventually(PATIENCE_MS, 'the end of the roll', () =>
-    service.output.includes('the rolling restart ends here'),
-  )
+  const hasEnded = () => service.output.includes('the rolling restart ends here')
+  await eventually(PATIENCE_MS, 'the end of the roll', hasEnded)
   assert.match(service.output, /"problem":"it ended before it was ready"/)
   assert.deepEqual(workerPids(service.pid), pids)
 
@@ -189,8 +183,10 @@ test('a successor that its store refuses ends the roll at once, with what the st
   const redis = await RedisServer.start([], { password: 'the right one' })
   const password = (text: string) => writeFileSync(join(dir, 'password'), text)
   password('the right one')
-  const service = await start(`POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\n`, {
-    REDIS_URL: redis.url,
+  const lines = `POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\nREDIS_URL=${redis.url}\n`
+  const adminPort = String(await freePort())
+  const service = await start(lines, {
+    POWGATE_ADMIN_PORT: adminPort,
     POWGATE_STORE_WAIT_SECONDS: '3600',
     POWGATE_DRAIN_SECONDS: '60',
   })
@@ -202,7 +198,10 @@ test('a successor that its store refuses ends the roll at once, with what the st
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   password('the right one')
+  writeFileSync(configFile, lines.replace('127.0.0.1', 'localhost'))
   await reload(service, 'all workers are new')
+  const { storeName } = (await call(`http://127.0.0.1:${adminPort}/sites.json`)).json
+  assert.match(storeName, /^Redis at localhost:/, 'as commands name it now')
 
   await redis.kill()
   await redis.boot(['--requirepass', 'the right one now'])

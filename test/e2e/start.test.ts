@@ -16,7 +16,7 @@ import { State } from '../../src/store/embedded/state.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { noteText } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS, within } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
@@ -26,8 +26,6 @@ import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-/** A busy machine is slow. */
-const PATIENCE_MS = 60_000
 /** A worker that is not told to end, or does not listen, would be killed after this time. */
 const LONG_DRAIN = { POWGATE_DRAIN_SECONDS: '300' }
 
@@ -141,10 +139,8 @@ test('a start waits for Redis, says so, is not ready meanwhile, and gives up wit
   })
   const startedAtMs = performance.now()
   await eventually(60_000, 'it says that it waits', () => output().includes('waiting for Redis'))
-  const line = new RegExp(
-    `waiting for Redis at 127.0.0.1:${port}: nothing listens there \\(127.*; giving up in \\d s`,
-  )
-  assert.match(output(), line)
+  const line = `waiting for Redis at 127.0.0.1:${port}: nothing listens there \\(127.*; giving up in \\d s`
+  assert.match(output(), new RegExp(line))
   for (const path of ['/healthz', '/readyz'])
     assert.equal((await call(`http://127.0.0.1:${adminPort}${path}`)).status, 503)
   const metrics = (await call(`http://127.0.0.1:${adminPort}/metrics`)).text
@@ -184,19 +180,22 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
 })
 
 test('an occupied port is one clear line naming the variable, also when the other is powgate', async () => {
-  const dataDir = temporaryDir('start')
   const blocker = createServer()
   const port = await listenAnywhere(blocker)
-  const first = await start({ PORT: String(port), POWGATE_DATA_DIR: dataDir }).ended
-  assert.equal(first.code, 1)
-  assert.equal(first.stderr, `PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`)
+  const begin = () => start({ PORT: String(port), POWGATE_DATA_DIR: temporaryDir('start') })
+  const refused = [await begin().ended]
   blocker.close()
 
-  const service = await TestService.start('embedded')
-  const second = await start({ PORT: String(service.port), POWGATE_DATA_DIR: dataDir }).ended
-  assert.equal(second.code, 1)
-  assert.match(second.stderr, /the port is taken/)
-  await service.stop()
+  const both = [begin(), begin()] // at once, so neither listens when the other looks
+  const oneEnded = Promise.race(both.map(({ ended }) => ended))
+  refused.push(await within(PATIENCE_MS, oneEnded, () => 'one of two is refused'))
+  const serving = () => both.find(({ output }) => output().includes('powgate listens'))
+  const { child, ended } = await eventually(PATIENCE_MS, 'the other serves', serving)
+  refused.push(await begin().ended)
+  const stderr = `PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`
+  assert.deepEqual(refused, Array(3).fill({ code: 1, stderr }))
+  child.kill('SIGTERM')
+  await ended
 })
 
 test('a data directory that cannot be used is one clear line naming the variable', async () => {
@@ -222,11 +221,13 @@ test('a first start that cannot write first-keys is one line, and makes no site 
 })
 
 test('a working directory that is gone is one line, for the service and for commands', () => {
-  for (const entry of ['main.js', 'cli/main.js']) {
+  for (const entry of ['main.js', 'cli/main.js serve']) {
     const gone = temporaryDir('gone')
-    const line = `cd ${gone} && rmdir ${gone} && exec ${process.execPath} ${resolve('dist', entry)}`
-    const { status, stderr } = spawnSync('sh', ['-c', line], { encoding: 'utf8' })
-    assert.deepEqual([status, stderr.split('\n').length], [1, 2])
+    // Signals have handlers before anything else is loaded, so that process 1 of a container hears them.
+    const heard = `data:text/javascript,process.on('exit',()=>console.log(process.listenerCount('SIGHUP')))`
+    const line = `cd ${gone} && rmdir ${gone} && exec ${process.execPath} --import "${heard}" ${resolve('dist', entry)}`
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', line], { encoding: 'utf8' })
+    assert.deepEqual([status, stdout, stderr.split('\n').length], [1, '1\n', 2])
     assert.match(stderr, /^the working directory is gone: /)
   }
 })
@@ -369,10 +370,8 @@ async function asked(connection: RawConnection, text: string) {
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
 
 test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
-  const { service, adminUrl } = await startObserved('embedded', {
-    POWGATE_UNREADY_SECONDS: '2',
-    POWGATE_DRAIN_SECONDS: '60',
-  })
+  const env = { POWGATE_UNREADY_SECONDS: '2', POWGATE_DRAIN_SECONDS: '60' }
+  const { service, adminUrl } = await startObserved('embedded', env)
   const { siteKey } = await service.createSite()
   const status = async (path: string) => (await call(adminUrl + path)).status
   await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)

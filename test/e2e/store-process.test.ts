@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { serveStore } from '../harness/embedded.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, storePid, workerPids } from '../harness/processes.ts'
@@ -14,7 +14,6 @@ import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
-const PATIENCE_MS = 60_000
 const KILLS = 5
 /** Visitors at a time, and calls at a time with one token. */
 const [LANES, RACERS] = [8, 32]
@@ -39,10 +38,7 @@ test('killed under load: it is there again, no token is redeemed twice, and a si
     await service.createSite({ name: `site ${kill}` })
     const pid = storePid(service.pid)!
     process.kill(pid, 'SIGKILL')
-    await eventually(PATIENCE_MS, 'another one', () => {
-      const next = storePid(service.pid)
-      return next !== undefined && next !== pid
-    })
+    await eventually(PATIENCE_MS, 'another one', () => ![undefined, pid].includes(storePid(service.pid)))
   }
   await eventually(PATIENCE_MS, 'visitors come through', async () => (await tokenIfServed()) !== undefined)
   await visitors.stop()
@@ -88,10 +84,8 @@ test('an orderly restart keeps what is under way', async () => {
 
 test('a second service in the same directory says who has it, and the first goes on', async () => {
   const other = TestService.prepare({ POWGATE_DATA_DIR: service.dataDir }, await freePort())
-  await assert.rejects(
-    other.boot(),
-    new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
-  )
+  const why = `POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`
+  await assert.rejects(other.boot(), new RegExp(why))
   assert.ok((await redeem(await newToken())).success)
 })
 

@@ -19,7 +19,7 @@ import { JUDGEMENT_WORDS, limitWords } from '../../src/words/reasons.ts'
 import { REFUSAL_WORDS } from '../../src/words/refusals.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { EASY, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -27,7 +27,6 @@ import { temporaryDir } from '../harness/temporary.ts'
 const dir = temporaryDir('explain-test')
 
 const powgate = new Powgate({})
-const PATIENCE_MS = 60_000
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 
 function file(name: string, content: string | Buffer): string {

@@ -1,5 +1,5 @@
-/** A probe that takes so much longer than the whole wait hangs, which is told. */
-const HANGS_MS = 60_000
+/** A busy machine is slow. */
+export const PATIENCE_MS = 60_000
 
 /** Calls `probe` every 10 ms until it gives more than undefined, null or false. @param what is awaited: named if `ms` pass before */
 export async function eventually<T>(
@@ -10,7 +10,7 @@ export async function eventually<T>(
   const giveUpAt = performance.now() + ms
   const name = () => (typeof what === 'string' ? what : what())
   for (;;) {
-    const value = await within(ms + HANGS_MS, Promise.resolve(probe()), name)
+    const value = await within(ms + PATIENCE_MS, Promise.resolve(probe()), name) // a probe that hangs is told
     if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>
     if (performance.now() > giveUpAt) throw new Error(`not within ${ms} ms: ${name()}`)
     await new Promise(resolve => setTimeout(resolve, 10))

@@ -6,14 +6,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { listeningPids } from '../harness/processes.ts'
 import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 
-const PATIENCE_MS = 60_000
 /** A path whose answers have a body, a length and an ETag. */
 const PATH = '/demo'
 const CLOSE = 'Connection: close'

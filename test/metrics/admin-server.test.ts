@@ -184,7 +184,7 @@ test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are
 
 test('/sites.json answers a program of this machine, and no proxy or page on it', async t => {
   const siteMemory = { records: async () => ({ sites: [], apiKeys: [] }) }
-  const { statusOf } = await serving(t, [recordsRoute(siteMemory, 'here')])
+  const { statusOf } = await serving(t, [recordsRoute(siteMemory, () => 'here')])
   assert.equal(await statusOf('/sites.json', { 'Sec-Fetch-Mode': 'cors' }), 200) // as fetch of Node.js sends it
   const names = words(
     'X-Forwarded-For X-Forwarded-Proto X-Envoy-Peer-Metadata X-Request-Id X-Real-IP X-Client-IP True-Client-IP',

@@ -1,20 +1,27 @@
-/** How the primary process supervises the store process: forks that fail, and a process that hangs. */
+/** How the primary process supervises the store process, and the start of workers: forks that fail, and a process that hangs. */
 
 import assert from 'node:assert/strict'
 import { ChildProcess, fork } from 'node:child_process'
+import cluster from 'node:cluster'
 import { once } from 'node:events'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { Totals } from '../../src/metrics/totals.ts'
+import { Primary } from '../../src/process/primary.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
-import { eventually } from '../harness/eventually.ts'
+import { writeServiceUrl } from '../../src/sites/service-files.ts'
+import { createSite } from '../../src/sites/sites.ts'
+import { openEmbedded } from '../harness/embedded.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-function newStore(hungSeconds?: number): StoreProcess {
-  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
+function newStore(hungSeconds?: number, dataDir = temporaryDir('store')): StoreProcess {
+  const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
   return new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
 }
 
@@ -38,6 +45,25 @@ test('a store process for which there is no memory, so that fork throws, is star
   await store.end()
 })
 
+test('a store process that is started anew, and whose sites are gone, makes no empty file, and serves once they are back', async t => {
+  const dataDir = temporaryDir('store')
+  const store = newStore(undefined, dataDir)
+  await store.start()
+  t.after(() => store.end())
+  const client = await openEmbedded(dataDir)
+  t.after(() => client.close())
+  await createSite(client.sites, { name: 'a' })
+  writeServiceUrl(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+  const file = join(dataDir, 'sites.jsonl')
+  renameSync(file, `${file}.away`)
+  const forks = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn').mock
+  process.kill(storePid(process.pid)!, 'SIGKILL')
+  await eventually(60_000, 'one has ended, and another is tried', () => forks.callCount() > 1)
+  assert.equal(existsSync(file), false)
+  renameSync(`${file}.away`, file)
+  await eventually(60_000, 'it serves', () => client.sites.listSites().catch(() => undefined))
+})
+
 test('a store process whose primary ended before it was loaded ends', async () => {
   const dataDir = temporaryDir('store')
   const child = fork('dist/store/embedded/process.js', [dataDir, '1000000'])
@@ -54,4 +80,22 @@ test('a store process that hangs is killed and started anew, one that only has n
   assert.equal(storePid(process.pid), first)
   process.kill(first, 'SIGSTOP')
   await eventually(60_000, 'another takes its place', () => (storePid(process.pid) ?? first) !== first)
+})
+
+/** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. */
+const WORKER = `const speak = () => setInterval(() => process.send({ type: 'ready', isReady: true }), 200)
+  process.on('message', ({ index }) => {
+    setTimeout(() => process.send({ type: 'listening' }), 7000 * index)
+    setTimeout(speak, 10_000 * (1 - index))
+  })
+  process.send({ type: 'hello' })`
+
+test('a start ends although a worker was silent as the last one began to listen, once it speaks again', async t => {
+  const exec = join(temporaryDir('primary'), 'worker.mjs')
+  writeFileSync(exec, WORKER)
+  cluster.setupPrimary({ exec, execArgv: [] })
+  const primary = new Primary(createLogger('silent'), new Totals())
+  t.after(() => primary.killAll())
+  const config = loadConfig({ POWGATE_WORKERS: '2' })
+  await within(60_000, primary.start({ config, settings: {} }), () => 'the start')
 })

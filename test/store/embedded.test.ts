@@ -75,7 +75,7 @@ function spawned(t: TestContext, code: string, dataDir: string) {
 /** Replaces a function of `fs` for all modules. @returns puts it back, as the end of the test does */
 function mockFs(
   t: TestContext,
-  name: 'rmSync' | 'linkSync' | 'writeFileSync' | 'accessSync',
+  name: 'rmSync' | 'linkSync' | 'renameSync' | 'writeFileSync' | 'accessSync',
   by: (...args: never) => unknown,
 ) {
   t.mock.method(fs, name, by)
@@ -401,6 +401,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   'cut to 0 bytes': path => fs.truncateSync(path, 0),
   gone: path => fs.rmSync(path),
+  'with last uses alone': path => fs.writeFileSync(path, '{"uses":{"key00001":1}}\n'),
   'cut within its first line': path => fs.truncateSync(path, 100),
   zeros: path => fs.writeFileSync(path, Buffer.alloc(1000)),
   'a text': path => fs.writeFileSync(path, 'no such thing\n'.repeat(1000)),
@@ -481,13 +482,10 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
   const lines = () => fs.readFileSync(path, 'utf8').split('\n').length
   assert.ok(lines() < 1200, `${lines()} lines`)
-  const told = async (found: EmbeddedSites) => [
-    await found.listSites(),
-    await found.listApiKeys(),
-    await found.readAudit({ limit: 100 }),
-    await found.readUses([id]),
-    await found.changesSince(0),
-  ]
+  const told = (found: EmbeddedSites) => {
+    const records = [found.listSites(), found.listApiKeys(), found.readAudit({ limit: 100 })] as const
+    return Promise.all([...records, found.readUses([id]), found.changesSince(0)])
+  }
   const expected = await told(file)
   await file.closeFile()
   const again = sitesIn(dataDir)
@@ -532,6 +530,18 @@ test('embedded: a change that is written, but whose answer is lost, is not told 
   await assert.rejects(createSite(store.sites, { name: 'a' }), /ended .* not known whether this was done/)
   await store.close()
   assert.match(fs.readFileSync(join(dataDir, SITES_JSONL), 'utf8'), /"name":"a"/)
+})
+
+test('embedded: while what a worker writes waits for the disk, its batches are answered', async t => {
+  const { server, store } = await start(t)
+  for (const [name, argument] of [['noteUses', new Map([['id', 1]])] as const, ['dropAudit', 1] as const]) {
+    let release = () => {}
+    server.sites[name] = () => new Promise<void>(done => (release = done))
+    const written = store.sites[name](argument as never)
+    assert.equal((await challengeOn(store)).status, 'admitted', name)
+    release()
+    await written
+  }
 })
 
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
@@ -739,17 +749,29 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(fs.readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async t => {
   const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   fs.mkdirSync(longest)
   await (await serveStore(longest)).close({ saves: false })
   assert.deepEqual(fs.readdirSync(longest), [SITES_JSONL])
+
+  const [dead, alive] = [join(longest, '1dead'), join(longest, '2live')]
+  const crashed = createServer().listen(dead, () => fs.linkSync(dead, socketPath(longest)))
+  const another = createServer(peer => peer.on('data', () => peer.end('-ERR X\r\n'))).listen(alive)
+  await Promise.all([once(crashed, 'listening'), once(another, 'listening')])
+  crashed.close() // the link stays, and nobody listens
+  const rename = fs.renameSync
+  mockFs(t, 'renameSync', (from: string, to: string) => {
+    fs.rmSync(from)
+    fs.linkSync(alive, from) // as if another service took the name just now
+    rename(from, to)
+  })
+  await assert.rejects(serveStore(longest, { waitMs: 200 }), /is in use by X: end that first/)
+  another.close()
+
   const dataDir = join(parent, 'd'.repeat(100))
-  assert.throws(
-    () => socketPath(dataDir),
-    /^OperatorError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,
-  )
+  assert.throws(() => socketPath(dataDir), /^OperatorError: POWGATE_DATA_DIR: .* longer than the 107 bytes/)
 })
 
 test('embedded: whoever speaks something else to the socket is cut off, and others go on', async t => {
@@ -773,9 +795,8 @@ test('embedded: calls that come in pieces, and many in one, are answered in orde
   const { dataDir } = await start(t)
   const socket = connect(socketPath(dataDir))
   t.after(() => socket.destroy())
-  const calls = Buffer.from(
-    '*1\r\n$4\r\nPING\r\n*2\r\n$5\r\nSITES\r\n$13\r\n["listSites"]\r\n*1\r\n$4\r\nPING\r\n',
-  )
+  const ping = '*1\r\n$4\r\nPING\r\n'
+  const calls = Buffer.from(`${ping}*2\r\n$5\r\nSITES\r\n$13\r\n["listSites"]\r\n${ping}`)
   let replies = ''
   socket.on('data', reply => (replies += reply))
   for (const byte of calls) {

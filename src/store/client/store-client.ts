@@ -44,6 +44,8 @@ export class StoreClient {
   readonly health: ShardHealth
   readonly #options: StoreClientOptions
   readonly #connection: Connection
+  /** The store process' second connection, for what waits for its disk. */
+  readonly #aside: Connection | undefined
   readonly #shards: readonly Shard[]
 
   /** Connects, and asks the store again and again until `close`; `open` waits for the first answer. */
@@ -53,7 +55,8 @@ export class StoreClient {
     this.#options = options
     this.#connection = connection
     this.description = describeTarget(target)
-    this.sites = sitesOver(connection, options)
+    this.#aside = target.kind === 'socket' ? connect(target, deadlineMs) : undefined
+    this.sites = sitesOver(connection, options, this.#aside)
     const tags = shardTags(connection, clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
@@ -85,6 +88,7 @@ export class StoreClient {
   async open(): Promise<void> {
     await untilUsable(this.#connection, this.#options, async () => {
       if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())
+      await this.#aside?.ask('ping')
     })
   }
 
@@ -135,6 +139,7 @@ export class StoreClient {
     this.health.stop()
     this.requests.stop()
     this.#connection.close()
+    this.#aside?.close()
   }
 
   /** True if at least half of the shards answer (see `ShardHealth`). */
@@ -164,7 +169,8 @@ export class StoreClient {
 export function sitesOver(
   connection: Connection,
   { target, keyPrefix, clusterShards }: Pick<StoreClientOptions, 'target' | 'keyPrefix' | 'clusterShards'>,
+  aside = connection,
 ): SiteStore {
-  if (target.kind === 'socket') return socketSites(connection.ask)
+  if (target.kind === 'socket') return socketSites(connection.ask, aside.ask)
   return new RedisRecords(connection, keyPrefix, clusterShards)
 }

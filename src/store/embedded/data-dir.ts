@@ -15,6 +15,9 @@ import { shellWord } from '../../config/config.ts'
 import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 
+/** A service has this file once it serves, and by then it has a site. */
+export const SERVICE_URL = 'service-url'
+
 /** Makes the directory if it `makes` one, and checks that this process can use it. @throws OperatorError */
 export function prepareDataDir(dataDir: string, { makes }: { makes: boolean }): void {
   try {

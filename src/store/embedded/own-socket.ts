@@ -40,8 +40,7 @@ export interface OwnerOptions {
 export async function ownSocket(options: OwnerOptions): Promise<{ server: Server; path: string }> {
   const path = socketPath(options.dataDir)
   const server = createServer()
-  // Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit.
-  const temporary = join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
+  const temporary = temporaryName(path)
   try {
     await once(server.listen(temporary), 'listening')
   } catch (error) {
@@ -70,6 +69,11 @@ export async function isServed(path: string): Promise<boolean> {
     if (!isLeaving || performance.now() > giveUpAt) return true
     await sleep(RETRY_MS)
   }
+}
+
+/** Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit. */
+function temporaryName(path: string): string {
+  return join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
 }
 
 async function takeSharedName(
@@ -139,7 +143,7 @@ function askToLeave(path: string): Promise<Owner> {
  * the name. If a third has the name by then, that service notices that its own is gone, and refuses everything (server.ts).
  */
 async function removeDeadSocket(path: string): Promise<void> {
-  const aside = `${path}.${process.pid}`
+  const aside = temporaryName(path)
   try {
     renameSync(path, aside)
     if ((await askToLeave(aside)) !== 'none') tryLink(aside, path)

@@ -25,7 +25,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { siteMeter } from '../../domain/address-tags.ts'
 import {
@@ -43,7 +43,7 @@ import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
-import { giveToUser } from './data-dir.ts'
+import { giveToUser, SERVICE_URL } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
@@ -81,22 +81,29 @@ export class EmbeddedSites extends Members implements SiteStore {
   /** Tells the log which line was dropped, most likely because a crash had interrupted its write. */
   readonly droppedLine: string | undefined
 
-  /** @param isReadOnly for `powgate check`: the file stays as it is, and changes are refused. @throws OperatorError */
+  /**
+   * @param isReadOnly for `powgate check`: the file stays as it is, and changes are refused
+   * @throws OperatorError also if a service ran here and its sites are missing: else the next start would take itself for the first
+   */
   constructor(dataDir: string, state: () => State, isReadOnly = false) {
     super()
     this.#state = state
     this.#isReadOnly = isReadOnly
     this.#path = join(dataDir, SITES_JSONL)
+    const hasServed = existsSync(join(dataDir, SERVICE_URL))
     try {
       const isNew = !existsSync(this.#path)
+      if (isNew && hasServed) throw lostSites(this.#path)
       this.#fd = openSync(this.#path, isReadOnly ? constants.O_NOFOLLOW : constants.O_RDWR | APPENDED, 0o600)
       if (isNew) {
         giveToUser(this.#path)
         syncDirectory(dataDir)
       }
       this.droppedLine = this.#read()
+      if (this.#revision === 0 && hasServed) throw lostSites(this.#path)
       if (isReadOnly) this.#bytes = fstatSync(this.#fd).size
     } catch (error) {
+      if (error instanceof OperatorError) throw error
       const { code, path = this.#path } = error as NodeJS.ErrnoException
       const why = code === 'ELOOP' ? 'it is a link, which is not followed' : systemErrorText(error)
       throw new OperatorError(`POWGATE_DATA_DIR: cannot use the sites in ${path}: ${why}`)
@@ -309,6 +316,12 @@ export class EmbeddedSites extends Members implements SiteStore {
     const directory = openSync(join(this.#path, '..'), 'r')
     await synced(directory).finally(() => closeSync(directory))
   }
+}
+
+function lostSites(path: string): OperatorError {
+  return new OperatorError(
+    `POWGATE_DATA_DIR: ${resolve(path)} is missing or has no sites, though a service ran here: put it back from a backup; or, to start without sites, remove the file ${SERVICE_URL} beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
+  )
 }
 
 const NEEDED_FIELDS = ['name', 'active', 'origins', 'difficulty.base', 'difficulty.min', 'difficulty.max']
