@@ -154,9 +154,8 @@ export function verifyTokenTests(subject: Subject): void {
     const token = await freshToken()
     // JSON can spell lone surrogates, UTF-8 cannot, so the body is a text.
     const withKey = (key: string) => `{"token":"${token}","idempotencyKey":"${key}"}`
-    const first = await redeem(withKey('\\ud800'))
-    if (first.status === 400) assertNotRedeemed(first, 400, 'invalid-body')
-    else assertNotRedeemed(await redeem(withKey('\\udfff')), 400, 'token-used')
+    assertRedeemed(await redeem(withKey('\\ud800')))
+    assertNotRedeemed(await redeem(withKey('\\udfff')), 400, 'token-used')
   })
 
   test('§4.3, decided: the same idempotencyKey with another API key of the site does not', async () => {
