@@ -42,7 +42,6 @@ const HOSTNAMES = [
   ['none of two for a client without an origin', TWO, undefined, undefined],
   ['by a pattern', ['https://*.shop.example'], 'https://a.b.shop.example', 'a.b.shop.example'],
   ['of any site, without the port', [], 'http://[::1]:8080', '[::1]'],
-  ['none for a page without an origin', [], 'null', undefined],
   ['none for an extension', [], 'chrome-extension://abcdefghijklmnop', undefined],
 ] as const
 
