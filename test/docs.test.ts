@@ -161,7 +161,10 @@ test('running.md lists the settings that need a restart', () => {
   assert.deepEqual(listed.sort(), needing.map(([name]) => name).sort())
 })
 
-test('http-api.md lists every code with its status, those of /siteverify, and the test keys', () => {
+test('http-api.md names every endpoint, and lists every code with its status, those of /siteverify, and the test keys', () => {
+  const text = textOf('docs/reference/http-api.md')
+  for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`))
+
   const outcomes = Object.values(OUTCOMES)
   const listed = rows('docs/reference/http-api.md', /^\d{3}$/).map(
     ([status, code]) => `${status} ${codes(code!)}`,
@@ -290,11 +293,6 @@ test('limits.md lists every endpoint with its limits, metrics.md every value of 
   assert.deepEqual(listed, known)
   const labels = /^- (`endpoint` is .*)$/m.exec(textOf('docs/reference/metrics.md'))![1]!
   assert.deepEqual(codes(labels), ['endpoint', ...ENDPOINT_LABELS])
-})
-
-test('http-api.md names every endpoint', () => {
-  const text = textOf('docs/reference/http-api.md')
-  for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`), `/${name}`)
 })
 
 test("README's picture shows the widget of this tree: npm run docs:images -- widget makes it anew", () => {
