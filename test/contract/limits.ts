@@ -196,12 +196,6 @@ export function backendLimitTests(subject: Subject): void {
     await assertAdmits(PER_ADDRESS - 50, () => ask(wrongKey, from), 401, 'address', POLICIES)
     assert.equal(await admittedOf(apiKey, from), PER_ADDRESS)
   })
-
-  test("§8: a backend's requests and a browser's from one address are counted apart", async () => {
-    const visitor = await subject.visitorOf()
-    assert.equal(await admittedOf(visitor.site.apiKey, visitor.from), PER_ADDRESS)
-    assert.equal((await visitor.challenge()).status, 200)
-  })
 }
 
 const WINDOW_MS = 60_000

@@ -153,13 +153,6 @@ export function scoreTests(subject: Subject): void {
     })
   })
 
-  test('§4.2 rule 2, decided: who is on a list of one site has failed at no other', async () => {
-    const visitor = await blockedVisitor()
-    const solution = await visitor.solved()
-    for (let count = 0; count < 3; count++) assertFailedResult(await visitor.verify(solution))
-    assert.equal(await visitor.at(await subject.createSite()).score(), 1)
-  })
-
   test('§4.2 rule 2, decided: the rules come after origin and body', async () => {
     const visitor = await blockedVisitor({ origins: ['https://shop.example'] })
     const foreign = await visitor.verify(await visitor.solved(), { Origin: 'https://other.example' })

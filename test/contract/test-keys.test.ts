@@ -59,7 +59,7 @@ function siteKeyTests(subject: Subject): void {
     await visitor.at(await subject.createSite({ threshold: 1 })).passed()
   })
 
-  test('limits hold at a test site, and for a test key', async () => {
+  test("§8: limits hold at a test site, and for a test key; a browser's requests and a backend's from one address count apart", async () => {
     const visitor = subject.visitor(passes)
     assert.equal((await requestsUntilLimited(() => visitor.challenge(), 200)).admitted, 30)
     const redeem = () => subject.redeem({ token: 'x' }, fails.apiKey, visitor.from)
