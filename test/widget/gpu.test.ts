@@ -169,7 +169,7 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
 }
 
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
-  for (let tries = 0; tries < 10; tries++) {
+  for (let tries = 0; tries < 40; tries++) {
     const stopTracing = await traceTasks(both)
     const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
