@@ -122,11 +122,14 @@ test('no page has text that was to be filled in later', () => {
 })
 
 test('every path of the tree that a page names is there', () => {
-  for (const page of PAGES) {
-    const prose = read(page).prose.join('\n')
-    for (const [, path] of prose.matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g))
-      assert.ok(existsSync(join(ROOT, path!)), `${page}: there is no ${path}`)
-  }
+  const named = PAGES.flatMap(page => {
+    const paths = read(page)
+      .prose.join('\n')
+      .matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g)
+    return Array.from(paths, ([, path]) => [page, path!] as const)
+  })
+  assert.ok(named.length > 30, String(named.length))
+  for (const [page, path] of named) assert.ok(existsSync(join(ROOT, path)), `${page}: there is no ${path}`)
 })
 
 test('every example in JSON is JSON, and the export file is one', () => {
@@ -158,7 +161,10 @@ test('running.md lists the settings that need a restart', () => {
   assert.deepEqual(listed.sort(), needing.map(([name]) => name).sort())
 })
 
-test('http-api.md lists every code with its status, those of /siteverify, and the test keys', () => {
+test('http-api.md names every endpoint, and lists every code with its status, those of /siteverify, and the test keys', () => {
+  const text = textOf('docs/reference/http-api.md')
+  for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`))
+
   const outcomes = Object.values(OUTCOMES)
   const listed = rows('docs/reference/http-api.md', /^\d{3}$/).map(
     ([status, code]) => `${status} ${codes(code!)}`,
@@ -287,11 +293,6 @@ test('limits.md lists every endpoint with its limits, metrics.md every value of 
   assert.deepEqual(listed, known)
   const labels = /^- (`endpoint` is .*)$/m.exec(textOf('docs/reference/metrics.md'))![1]!
   assert.deepEqual(codes(labels), ['endpoint', ...ENDPOINT_LABELS])
-})
-
-test('http-api.md names every endpoint', () => {
-  const text = textOf('docs/reference/http-api.md')
-  for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`), `/${name}`)
 })
 
 test("README's picture shows the widget of this tree: npm run docs:images -- widget makes it anew", () => {

@@ -60,6 +60,7 @@ const MISUSES: Readonly<Record<string, readonly (readonly [rest: string, line: R
     ['apply sites.json', /^unexpected argument "sites\.json"; usage: powgate apply --file FILE \[flags\]$/],
     ['audit --since yesterday', /^--since: expected a date .*got "yesterday"$/],
     [`solve ${'A'.repeat(32)} 18`, /^NONCE: expected the nonce .*got "A{32}"$/],
+    [`solve ${'a'.repeat(31)} 18`, /^NONCE: expected the nonce .*got "a{31}"$/],
     [`solve ${'a'.repeat(32)} 29`, /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
     ['try', /expected both, or neither with the keys .*first-keys, for this machine's service alone$/],
     [`try --site-key ${SITE} --api-key ${API_KEY.slice(0, -1)}`, /^--api-key: expected sk_, 8 letters/],

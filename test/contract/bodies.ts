@@ -86,8 +86,6 @@ const HOSTILE: Bodies = {
   'not JSON': () => 'nonce=1&counter=2',
   'cut off': good => good.slice(0, -1),
   'followed by another': good => good + good,
-  'with a trailing comma': good => `${good.slice(0, -1)},}`,
-  'with single quotes': good => good.replaceAll('"', "'"),
   'with a NaN': good => withMember(good, '"extra":NaN'),
   'with a raw control character': good => withMember(good, '"extra":"\n"'),
   'after two byte order marks': good => `\uFEFF\uFEFF${good}`,
@@ -96,10 +94,8 @@ const HOSTILE: Bodies = {
     withMember(good, '"expectedIP":"192.0.2.1","solve_time_ms":1,"Environment":{}'),
   'in UTF-16': good => Buffer.from(good, 'utf16le'),
   'an array': () => '[]',
-  'an array around a good one': good => `[${good}]`,
   'a string': good => JSON.stringify(good),
   'a number': () => '5',
-  'a boolean': () => 'true',
   null: () => 'null',
   'an empty object': () => '{}',
   'with a byte that is not UTF-8': good => withMember(good, '"extra":"', bytes(0xff), '"'),
@@ -107,16 +103,12 @@ const HOSTILE: Bodies = {
   'with an encoded surrogate': good => withMember(good, '"extra":"', bytes(0xed, 0xa0, 0x80), '"'),
   'with UTF-8 cut off': good => withMember(good, '"extra":"', bytes(0xe2, 0x82), '"'),
   'with __proto__': good => withMember(good, '"__proto__":{}'),
-  'with __proto__ null': good => withMember(good, '"__proto__":null'),
   'with __proto__ in escapes': good => withMember(good, '"\\u005f_proto\\u005F_":{}'),
   'with __proto__ inside environment': good =>
     withMember(good, '"environment":{"__proto__":{"webdriver":false}}'),
-  'with __proto__ in escapes inside environment': good =>
-    withMember(good, '"environment":{"__pr\\u006fto__":{"webdriver":false}}'),
   'with __proto__ inside an array of an unknown field': good =>
     withMember(good, '"extra":[1,[{"__proto__":1}]]'),
   'arrays as deep as fit': () => nested('[', '', ']', BODY_BYTES_MAX / 2),
-  'open arrays as deep as fit': () => '['.repeat(BODY_BYTES_MAX),
   'objects as deep as fit': () => nested('{"a":', '0', '}', Math.floor((BODY_BYTES_MAX - 1) / 6)),
   'with an unknown field of 1000 objects, one in the other': good =>
     withMember(good, '"extra":', nested('{"a":', '0', '}', 1000)),

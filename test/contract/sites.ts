@@ -17,7 +17,6 @@ const ENDPOINTS: Readonly<Record<string, Ask>> = {
 
 const SHOP = { origins: ['https://shop.example'] }
 const STRICT = { ...SHOP, requireOrigin: true }
-const LISTED = { origins: ['https://shop.example', 'http://localhost:3000'] }
 const WILDCARD = { origins: ['https://*.shop.example'] }
 
 /** domain/rules.test.ts has all ways in which an origin can differ from the listed one. */
@@ -28,11 +27,9 @@ const ORIGIN_CASES: readonly [
   isAllowed: boolean,
 ][] = [
   ['the listed origin', SHOP, 'https://shop.example', true],
-  ['one of several', LISTED, 'http://localhost:3000', true],
   ['another host', SHOP, 'https://other.example', false],
   ['null', SHOP, 'null', false],
   ['a subdomain of a pattern', WILDCARD, 'https://a.shop.example', true],
-  ["the pattern's own domain", WILDCARD, 'https://shop.example', false],
   ['no Origin header', SHOP, undefined, true],
   ['no Origin header, but requireOrigin', STRICT, undefined, false],
   ['the listed one, requireOrigin', STRICT, 'https://shop.example', true],

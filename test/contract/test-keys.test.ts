@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
+import { FLAGS } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
 import {
@@ -19,13 +20,7 @@ import { claimsOf, onHosts, Subject, wrongCounter } from './support.ts'
 
 const { passes, fails, used } = TEST_KEYS
 
-const environment = {
-  webdriver: true,
-  chromeAbsent: true,
-  swiftShader: true,
-  noPlugins: true,
-  zeroScreen: true,
-}
+const environment = Object.fromEntries(FLAGS.map(flag => [flag, true]))
 const ROBOT = { environment, solveTimeMs: 1e9, fingerprintHash: 'f'.repeat(64) }
 
 function siteKeyTests(subject: Subject): void {
@@ -64,7 +59,7 @@ function siteKeyTests(subject: Subject): void {
     await visitor.at(await subject.createSite({ threshold: 1 })).passed()
   })
 
-  test('limits hold at a test site, and for a test key', async () => {
+  test("§8: limits hold at a test site, and for a test key; a browser's requests and a backend's from one address count apart", async () => {
     const visitor = subject.visitor(passes)
     assert.equal((await requestsUntilLimited(() => visitor.challenge(), 200)).admitted, 30)
     const redeem = () => subject.redeem({ token: 'x' }, fails.apiKey, visitor.from)

@@ -86,16 +86,4 @@ export function verifyTests(subject: Subject): void {
     assertRefused(await elsewhere.verify(solution), 400, 'invalid-nonce')
     assertPassed(await visitor.verify(solution))
   })
-
-  test('§7 /verify: a nonce that was never issued is 400, wherever one character differs', async () => {
-    const visitor = await subject.visitorOf()
-    const solution = await visitor.solved()
-    for (const index of [0, 7, 11, 12, 13, 15, 16, 21]) {
-      // A digit from 22 on is of the address's MAC, which gives ip-mismatch.
-      const digit = (Number.parseInt(solution.nonce[index]!, 16) ^ 1).toString(16)
-      const nonce = solution.nonce.slice(0, index) + digit + solution.nonce.slice(index + 1)
-      assertRefused(await visitor.verify({ ...solution, nonce }), 400, 'invalid-nonce')
-    }
-    assertPassed(await visitor.verify(solution))
-  })
 }

@@ -199,11 +199,6 @@ test('a proof counts as usual up to half a budget, by the rate before it; in a s
   }
 })
 
-test('in its first hour a store learns everything: a site that moves here is at home at once', () => {
-  const town = new Town().run(20 * MINUTE_MS, { people: 5 }).run(10 * MINUTE_MS, { carrier: 600 })
-  assert.equal(town.price(CARRIER).networkBits, 0)
-})
-
 test('a site under attack: addresses that return pay up to four bits, others none, and minutes later nobody', () => {
   const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
   const { siteBits, isReturning } = town.price(STRANGER, { accepted: 2 })

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { checkProof, isCounter } from '../../src/domain/pow.ts'
-import { COUNTER_MAX, isNonceText, PROOF_INPUT_MAX, proofInput } from '../../src/protocol/proof.ts'
+import { COUNTER_MAX, PROOF_INPUT_MAX, proofInput } from '../../src/protocol/proof.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 
 type ProofVector = { nonce: string; counter: number; digest: string; zeroBits: number }
@@ -43,10 +43,4 @@ test('a counter that is no safe integer is refused, even at difficulty 0', () =>
 
 test('a nonce that is not 32 characters long is refused', () => {
   for (const length of [31, 33]) assert.equal(checkProof('0'.repeat(length), 0, 0), false)
-})
-
-test('the text of a nonce is 32 hexadecimal digits in lower case', () => {
-  assert.ok(isNonceText('0123456789abcdef0123456789abcdef'))
-  assert.ok(!isNonceText('0123456789ABCDEF0123456789abcdef'))
-  assert.ok(!isNonceText('0123456789abcdef0123456789abcde'))
 })

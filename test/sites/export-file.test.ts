@@ -146,24 +146,6 @@ test('fields that do not exist, whatever they are called, are named on one line'
   )
 })
 
-test('all mistakes are listed, site by site', () => {
-  const problems = problemsOf(
-    fileOf([
-      { name: '', origins: ['x y'], threshold: 2 },
-      { name: 'good' },
-      { nme: 'y', difficulty: { base: 1, min: 40 }, ipRules: { allow: ['a', '1.2.3.4', 'b'] } },
-    ]),
-  )
-  const [first, third] = ['name origins[0] threshold', 'difficulty.base difficulty.min ipRules.allow[0]']
-  const expected = [
-    ...first!.split(' ').map(name => `sites[0].${name}`),
-    ...`${third} ipRules.allow[2] name nme`.split(' ').map(name => `sites[2].${name}`),
-  ]
-  assert.deepEqual(problems.map(line => line.split(': ')[0]).sort(), expected)
-  const sites = problems.map(line => line[6])
-  assert.deepEqual(sites, sites.toSorted())
-})
-
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(exportFile([first, second]))))

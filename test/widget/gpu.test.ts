@@ -52,12 +52,12 @@ const solver = SOLVERS.sha256
 async function choose(siteKey: string, isSuitable: (find: ReturnType<typeof solver>) => boolean) {
   gateway.clientAddress = ADDRESS
   const client = new Client(gateway.origin())
-  for (;;) {
+  for (let tries = 0; tries < 2000; tries++) {
     const { json } = await client.challenge(siteKey)
     if (!isSuitable(solver(json.nonce, json.difficulty))) continue
-    gateway.fail({ path: '/challenge', answer: { status: 200, body: json } })
-    return
+    return gateway.fail({ path: '/challenge', answer: { status: 200, body: json } })
   }
+  assert.fail('no challenge is suitable')
 }
 
 /** 20 bits, whose first counter the GPU finds within some dispatches, and a thread without a compiler much later. */
@@ -169,7 +169,7 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
 }
 
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
-  for (;;) {
+  for (let tries = 0; tries < 40; tries++) {
     const stopTracing = await traceTasks(both)
     const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
@@ -178,6 +178,7 @@ test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of it
     if (dispatches === 0) continue // a thread was quicker
     return assert.ok(longestMs < 50, `${longestMs} ms`)
   }
+  assert.fail('the GPU was asked for nothing')
 })
 
 test('the GPU pauses while the page is hidden, where its device is closed 10 s after the search', async () => {

@@ -1,15 +1,10 @@
 /**
- * Load for a long time, with sites that change and visitors who never send a solution. Memory must not grow, and nothing may
- * stay in the store after its expiry.
+ * Load for a long time, with sites that change and visitors who never send a solution: memory must not grow. That nothing stays in a
+ * store after its expiry is in test/store/embedded.test.ts and test/e2e/privacy.test.ts.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { socketTarget } from '../../../../src/config/redis.ts'
 import { updateSite } from '../../../../src/sites/sites.ts'
-import { connect } from '../../../../src/store/client/connection.ts'
-import { infoOf } from '../../../../src/store/client/inspection.ts'
-import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
 import { CLOSED_LOOP } from '../../../harness/load/load.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import type { VisitorsResult } from '../../../harness/load/visitors.ts'
@@ -33,17 +28,14 @@ const WARM_UP_CHANGES = { full: 5000, bounded: 20 } as const
 const CHANGE_MS = { full: 2000, bounded: 200 } as const
 /** Visitors who solve come at this share of the rate that is served at full load. Those who leave come besides. */
 const SHARE = 1 / 3
-/** An accepted proof counts for its address for five minutes; then all is swept. */
-const EXPIRY_MS = 480_000
 const CONNECTIONS = 128
-const PATIENT_MS = 5000
 /** The warm-up meets all networks of these addresses. */
 const ADDRESSES = 2 ** 18
 
 export const soak: TortureCase = {
   number: 11,
   name: 'soak',
-  aim: "nobody refused and no other failure at a third of the capacity, with the gate as shipped; after warm-up a worker's memory grows by 5 % at most, and its living objects by 1/8 byte a request; store keys back to baseline after expiry",
+  aim: "nobody refused and no other failure at a third of the capacity, with the gate as shipped; after warm-up a worker's memory grows by 5 % at most, and its living objects by 1/8 byte a request",
   fullSize:
     '4 minutes at full load, then 10 minutes at a third of it on each store, with a site change every 2 s, 1,000,000 unsolved challenges on each',
   async run(run) {
@@ -62,7 +54,6 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     ...(run.isFull ? { ...SHEDS_AS_SHIPPED, ...DEADLINE_AS_SHIPPED } : {}),
   })
   const site = await service.createSite({ difficulty: FREE })
-  const baseline = await entriesOf(service)
   const { storeEpoch } = await claimsAt(service.url, site)
   const load = new LoadProcess()
   run.defer(() => load.stop())
@@ -94,7 +85,6 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   checkLoad(run, result)
   run.figure('CPU of the workers, of what they took at capacity', result.busy / atCapacity.busy)
   await judgeMemory(result.admitted.count)
-  if (run.isFull) await checkExpiry(run, service, baseline)
   await service.stop()
 }
 
@@ -122,38 +112,4 @@ function checkLoad(run: Run, result: VisitorsResult): void {
   const areEnough = left >= 0.95 * UNSOLVED.full || !run.isFull
   run.check(areEnough, `only ${left} challenges were left unsolved`)
   run.check(served > 0 && came > served, `${came} came, ${served} were served`)
-}
-
-/** On Redis, meters (`:e:`) are kept for up to a week, and sites for ever. The store process counts all but meters. */
-const REDIS_KEPT = /^pg:\{sites\}|:e:/
-
-/** What requests leave in the store. */
-async function entriesOf({ redis, dataDir }: TestService): Promise<number> {
-  if (redis === undefined) {
-    const { ask, close, onReady } = connect(socketTarget(socketPath(dataDir)), PATIENT_MS)
-    await new Promise<void>(onReady)
-    const { keys } = await infoOf(ask, 'server')
-    close()
-    return Number(keys)
-  }
-  const client = new Redis(redis.url)
-  let count = 0
-  for await (const names of client.scanStream({ count: 1000 }) as AsyncIterable<string[]>)
-    count += names.filter(name => !REDIS_KEPT.test(name)).length
-  client.disconnect()
-  return count
-}
-
-async function checkExpiry(run: Run, service: TestService, baseline: number): Promise<void> {
-  const most = await entriesOf(service)
-  const startedAtMs = performance.now()
-  let count = most
-  while (count > baseline && performance.now() - startedAtMs < EXPIRY_MS) {
-    await sleep(5000)
-    count = await entriesOf(service)
-  }
-  const seconds = (performance.now() - startedAtMs) / 1000
-  const figure = `${most.toLocaleString('en-US')} at the end of the load, ${count} after ${seconds.toFixed(0)} s`
-  run.figure('entries in the store', `${figure} (before: ${baseline})`)
-  run.check(count <= baseline, `${count} entries are left, ${baseline} were there before`)
 }
