@@ -93,7 +93,7 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void) 
     ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
     ...settings.bound,
   })
-  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification was not passed')
+  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
   const { token } = result
   // A token starts with its issue time. The visitor's clock may be wrong, so the lifetime counts from there.
   const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
@@ -168,7 +168,7 @@ async function solve(
   })
   const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** challenge.difficulty)
   const giveUp = () => {
-    throw new PowGateError(TOO_SLOW, 'expired', 'the device was too slow')
+    throw new PowGateError(TOO_SLOW, 'expired', 'the device is too slow')
   }
   onHashing(true)
   try {

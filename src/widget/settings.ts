@@ -47,7 +47,7 @@ export function settingsOf(element: Element) {
     // Only the start is repeated, because the rest may be a secret.
     const start = siteKey.slice(0, 6)
     const what = siteKey.startsWith('sk_')
-      ? 'this is an API key, a secret, which every visitor can read: revoke it, and use the key that starts with site_'
+      ? 'this is an API key, a secret that every visitor can read: revoke it, and use the key that starts with site_'
       : `expected site_ and 22 letters or digits, not "${start}..."`
     throw setupError('site-key-malformed', `site-key: ${what}`)
   }

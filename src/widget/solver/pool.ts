@@ -17,29 +17,31 @@ const SIMD_PROBE = [
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11,
 ]
 
+/** The page has so many, because a kernel that a filter refuses is not to be waited for at each verification. */
+let kernelRetriesLeft = 2
+
 /**
  * The best kernel that the browser supports; undefined if none, or if the file does not load. It is tried more than once, because a
  * solver without it takes 4 times as long, with HashWX 10 to 30. It needs no pin: without imports it reaches only its own memory, and
  * a wrong one finds no counter, or one that the service refuses.
  */
-export async function fetchKernel(
-  assets: string,
-  puzzle: PuzzleName,
-  tries = 3,
-): Promise<ArrayBuffer | undefined> {
+export async function fetchKernel(assets: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   const sha256Wasm = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
+  const signal = timeoutSignal(FILE_MS_MAX)
   try {
     const response = await fetch(assets + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : sha256Wasm), {
-      signal: timeoutSignal(FILE_MS_MAX),
+      signal,
       referrerPolicy: 'no-referrer',
     })
     if (response.ok) return await response.arrayBuffer()
   } catch {
     // The next try may succeed.
   }
-  return tries > 1 ? sleep(1000).then(() => fetchKernel(assets, puzzle, tries - 1)) : undefined
+  if (signal.aborted || kernelRetriesLeft-- < 1) return undefined
+  await sleep(1000)
+  return fetchKernel(assets, puzzle)
 }
 
 /** A worker, or a port to one in the frame. */
@@ -131,7 +133,7 @@ export class WorkerPool {
     const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum }))
       this.#onFailure = reject
-      if (this.#living.size === 0) reject(new ModeBlockedError('a worker did not load'))
+      if (this.#living.size === 0) reject(new ModeBlockedError('no worker started'))
       this.#onReport = (report, index) => {
         if (report.kind === 'renderer') onRenderer(report.renderer)
         if (!('tries' in report)) return
