@@ -52,7 +52,8 @@ async function runPrimary(): Promise<void> {
     storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log, totals) : undefined
     lifecycle = new Lifecycle({ primary, siteMemory, hosts, log, totals, storeProcess })
     // A start that cannot listen must make no site and print no key.
-    const claimed = { ...loaded, port: await claimPort(loaded) }
+    const { port: claimedPort, release } = await claimPort(loaded)
+    const claimed = { ...loaded, port: claimedPort }
     // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
@@ -69,6 +70,7 @@ async function runPrimary(): Promise<void> {
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
     const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts
     await primary.start({ config, settings: values })
+    release()
     const { host, port, workers } = config
     writeServiceUrl(config)
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)

@@ -44,18 +44,18 @@ const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
 /**
- * Returns the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
- * service without an error. `tryPort` finds one that listens, and the lock one that starts, with the same HOST.
+ * Gives the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
+ * service without an error. `tryPort` finds one that listens, and a lock one that starts with the same HOST.
  *
+ * @returns `release`, to be called when the workers listen
  * @throws OperatorError
  */
-export async function claimPort(config: ListenAddress): Promise<number> {
+export async function claimPort(config: ListenAddress): Promise<{ port: number; release: () => void }> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {
     try {
       const port = await tryPort(config)
-      await lockUntilExit(`\0powgate ${config.host}:${port}`)
-      return port
+      return { port, release: await lock(`\0powgate ${config.host}:${port}`) }
     } catch (error) {
       const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
       if (!isTaken || performance.now() > giveUpAt) throw listenError(config, error as Error)
@@ -64,11 +64,20 @@ export async function claimPort(config: ListenAddress): Promise<number> {
   }
 }
 
-/** Takes an abstract name of Unix sockets: each network namespace has its own, and the kernel frees it when this process ends. */
-async function lockUntilExit(name: string): Promise<void> {
-  const lock = createServer(peer => peer.destroy()).unref()
-  await once(lock.listen(name), 'listening')
-  lock.on('error', () => {}) // whoever connects while no file can be opened must not end this process
+/**
+ * Takes an abstract name of Unix sockets: each network namespace has its own, and the kernel frees it when this process ends. Where
+ * no such socket is allowed, as by some systemd units, there is no lock. @returns what gives the name back
+ */
+async function lock(name: string): Promise<() => void> {
+  const server = createServer(peer => peer.destroy()).unref()
+  try {
+    await once(server.listen(name), 'listening')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw error
+    return () => {}
+  }
+  server.on('error', () => {}) // whoever connects while no file can be opened must not end this process
+  return () => void server.close()
 }
 
 /** Tells whether connections waiting at a closing listener move to another on its port; undefined before Linux 5.14. */
