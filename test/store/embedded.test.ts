@@ -1,7 +1,7 @@
 /** The embedded store: the conformance suite, its state over stops and crashes, the file of sites, and who holds its directory. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -601,9 +601,20 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
   fs.writeFileSync(path, backup)
   await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'c' }), /written by somebody else/)
   await eventually(10_000, 'it is not ready', () => !store.isReady())
-  assert.match(told.join(), /sites\.jsonl in .* was replaced, or written by somebody else, under the running/)
+  assert.match(told.join(), /sites\.jsonl was replaced, or written by somebody else, under the running/)
   await stop({ saves: true })
   assert.deepEqual(fs.readFileSync(path), backup)
+})
+
+test('embedded: a file of sites that was removed while it serves: the log has the command that puts it back', async t => {
+  const { path, store, told } = await start(t)
+  await createSite(store.sites, { name: 'a' })
+  const before = fs.readFileSync(path)
+  fs.rmSync(path)
+  await eventually(10_000, 'it is not ready', () => !store.isReady())
+  const [, command = ''] = /was removed under the running service: put it back \((.*)\)/.exec(told.join())!
+  execFileSync('sh', ['-c', command])
+  assert.deepEqual(fs.readFileSync(path), before)
 })
 
 test('embedded: where the file system has become read-only, a command still asks the store that serves', async t => {

@@ -8,9 +8,9 @@
  *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
  */
 
-import { chmodSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
@@ -167,10 +167,14 @@ export class StoreServer {
       return
     }
     const dataDir = resolve(this.#options.dataDir)
-    const what = isOwn
-      ? `${SITES_JSONL} in ${dataDir} was replaced, or written by somebody else,`
-      : `the data directory ${dataDir} was moved or replaced`
-    this.#displaced = `${what} under the running service: restart it`
+    const file = join(dataDir, SITES_JSONL)
+    let [what, step] = [`the data directory ${dataDir} was moved or replaced`, '']
+    if (isOwn && existsSync(file)) what = `${file} was replaced, or written by somebody else,`
+    else if (isOwn) {
+      what = `${file} was removed`
+      step = `put it back (cp ${this.sites.openFile} ${file}), then `
+    }
+    this.#displaced = `${what} under the running service: ${step}restart it`
     this.#options.tell?.('error', this.#displaced)
   }
 

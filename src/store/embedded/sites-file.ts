@@ -110,6 +110,11 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
   }
 
+  /** The file's content as long as this process lives, also if somebody removed the file. */
+  get openFile(): string {
+    return `/proc/${process.pid}/fd/${this.#fd}`
+  }
+
   /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
   get isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false })
