@@ -23,7 +23,7 @@ export function metricsRoute(
   { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
   storeProcess: StoreProcessUsage | undefined,
 ): AdminRoute {
-  // A site without any success needs a 0, because an alert compares its successes with yesterday's.
+  // A site without any success needs a 0, because an alert compares its successes with last week's.
   const zeroCounts = new Map<FlatName, number>()
   for (const site of metricsSites)
     for (const name of ENDPOINT_NAMES) zeroCounts.set(`siteRequests ${site} ${name} ok`, 0)

@@ -103,13 +103,17 @@ export class History {
   #unredeemed(site: string | null) {
     const found: { readonly name: string; readonly passed: number }[] = []
     for (const siteKey of site === null ? this.#ranges['30m'].siteKeys : [site]) {
+      if (siteKey === OTHER_SITES) continue
       const [halfHour, day] = [this.#ranges['30m'].columns(siteKey), this.#ranges['24h'].columns(siteKey)]
       const lastRedeemed = answersOf(halfHour, 'redeemed').findLastIndex(count => count > 0)
       const since = answersOf(halfHour, 'passed').slice(lastRedeemed + 1)
       const passed = sum(since)
       if (passed < UNREDEEMED_MIN || since.length < UNREDEEMED_STEPS_MIN) continue
-      const usualShare = sum(answersOf(day, 'redeemed')) / (sum(answersOf(day, 'passed')) - passed)
-      if (passed * usualShare >= UNREDEEMED_MIN)
+      const [redeemedBefore, passedBefore] = [
+        sum(answersOf(day, 'redeemed')),
+        sum(answersOf(day, 'passed')) - passed,
+      ]
+      if (redeemedBefore >= UNREDEEMED_MIN && (passed * redeemedBefore) / passedBefore >= UNREDEEMED_MIN)
         found.push({ name: this.#siteName(siteKey) ?? siteKey, passed })
     }
     return found.sort((one, other) => other.passed - one.passed)

@@ -123,17 +123,21 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
 
 const OTHERS: Readonly<Record<string, Reason>> = { 'no-token': 'token-missing', 'invalid-body': 'body-shape' }
 
-/** Why a form is not accepted, by the code that its page shows, if the service answered. A token's reason comes before others with its code. */
-function endingOf(code: string): Ending {
+/**
+ * Why a form is not accepted, by the code that its page shows; undefined if the service did not answer. A token's reason comes before
+ * others with its code.
+ */
+function endingOf(code: string | null): Ending | undefined {
   const shared = (Object.keys(OUTCOMES) as Reason[]).filter(reason => OUTCOMES[reason].code === code)
   const ofToken = shared.find(reason => OUTCOMES[reason].category === 'tokens')
-  return { kind: 'refused', refusal: { reason: OTHERS[code] ?? ofToken ?? shared[0] ?? 'store-unavailable' } }
+  const reason = OTHERS[code ?? ''] ?? ofToken ?? shared[0]
+  return reason && { kind: 'refused', refusal: { reason } }
 }
 
 function decisionReply(decision: FormDecision): Reply {
   return {
     status: decision.status,
-    ending: decision.code === null ? undefined : endingOf(decision.code),
+    ending: endingOf(decision.code),
     body: resultPage(decision),
     headers: [
       ['Content-Type', HTML],

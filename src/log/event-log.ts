@@ -114,7 +114,8 @@ export class EventLog {
   }
 
   #refused(exchange: ObservedExchange, endpoint: EndpointLabel, { refusal, subject = {} }: Refused): void {
-    const { reason, policy, mismatch } = refusal
+    const { reason, isJunk, mismatch } = refusal
+    const policy = isJunk ? 'junk' : refusal.policy
     const { status, code, category } = OUTCOMES[reason]
     if (reason === 'internal' || reason === 'overloaded') return // `faulted` logs the one; load cannot afford the other
     const level = category === 'routine' ? 'debug' : 'info'

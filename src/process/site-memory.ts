@@ -13,6 +13,8 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
+/** A store that hangs must not hold back what is remembered. */
+const RECORDS_WAIT_MS = 1000
 /** The store reports no change of a record that it has lost, so some are read again this often; a hundred take 5 ms. */
 const REREAD_MS = 5000
 const IDS_LOGGED_MAX = 10
@@ -48,9 +50,9 @@ export class SiteMemory {
     if (directoryBefore === undefined) void this.#refreshForever()
   }
 
-  /** All remembered sites and API keys, with the last changes if the store answers; none while the service starts. */
+  /** All remembered sites and API keys, with the last changes if the store answers at once; none while the service starts. */
   async records(): Promise<CachedRecords> {
-    await this.#refresh()
+    await Promise.race([this.#refresh(), sleep(RECORDS_WAIT_MS, undefined, { ref: false })])
     return this.#directory?.all ?? NO_RECORDS
   }
 
