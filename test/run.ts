@@ -37,8 +37,8 @@ const NOT_ALONE = words('widget/build widget/solvers')
 
 /** Files that take longest start first, so that the end does not wait for one of them. */
 const FIRST = words(
-  'bench/benches bench/effect client/recipes client/tutorials client/page contract/settings contract/contract contract/hosts',
-  'contract/outage contract/site-settings e2e/start e2e/logs proxy/samples metrics/metrics',
+  'e2e/start contract/contract contract/settings contract/site-settings process/store-process e2e/privacy contract/outage',
+  'bench/benches bench/effect client/recipes client/tutorials client/page contract/hosts e2e/logs proxy/samples metrics/metrics',
 )
 
 /**
@@ -133,9 +133,8 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
     }
   }
   const isAlone = (file: string) => isIn(ALONE, inTest(file)) && !isIn(NOT_ALONE, inTest(file))
-  const isFirst = (file: string) => isIn(FIRST, inTest(file))
-  const together = files.filter(file => !isAlone(file))
-  const queue = [...together.filter(isFirst), ...together.filter(file => !isFirst(file))]
+  const first = FIRST.flatMap(name => files.filter(file => isIn([name], inTest(file))))
+  const queue = [...new Set([...first, ...files])].filter(file => !isAlone(file))
   await Promise.all(Array.from({ length: availableParallelism() + 1 }, () => runNext(queue)))
   await runNext(files.filter(isAlone))
   for (const [index, first] of ended.entries()) {

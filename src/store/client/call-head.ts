@@ -41,7 +41,10 @@ export class CallHead {
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
-  /** Makes the next call expect no time (rule 5c of lua/epoch.lua). The epoch and the batches seen stay: they show an older copy. */
+  /**
+   * Makes the next call expect no time: then the server may take its clock for one that was set, and begin a new epoch (rule 5c of
+   * lua/epoch.lua). The epoch and the batches seen stay: they show an older copy.
+   */
   forgetTime(): void {
     this.#checkedAt = NO_TIME
     this.#time = NO_TIME

@@ -45,7 +45,7 @@ async function whileStopped(pids: readonly number[], act: () => Promise<void>): 
   try {
     await act()
   } finally {
-    for (const pid of pids.toReversed()) process.kill(pid, 'SIGCONT')
+    for (const pid of pids.toReversed()) signalIfThere(pid, 'SIGCONT') // one may have died, and the others must go on
   }
 }
 
