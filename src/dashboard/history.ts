@@ -113,7 +113,8 @@ export class History {
         sum(answersOf(day, 'redeemed')),
         sum(answersOf(day, 'passed')) - passed,
       ]
-      if (redeemedBefore >= UNREDEEMED_MIN && (passed * redeemedBefore) / passedBefore >= UNREDEEMED_MIN)
+      const isKnown = Math.min(redeemedBefore, passedBefore) >= UNREDEEMED_MIN
+      if (isKnown && (passed * redeemedBefore) / passedBefore >= UNREDEEMED_MIN)
         found.push({ name: this.#siteName(siteKey) ?? siteKey, passed })
     }
     return found.sort((one, other) => other.passed - one.passed)

@@ -209,7 +209,8 @@ export interface Refusal {
   readonly reason: Reason
   /** The limit that refused, with `rate-limited`. */
   readonly policy?: Policy
-  readonly isJunk?: boolean // that limit is the one of junk
+  /** True if that limit is the one of junk. */
+  readonly isJunk?: boolean
   /** Replaces the table's message. */
   readonly detail?: string | undefined
   /** The field of the body that is wrong. */

@@ -1,9 +1,9 @@
 /** Files that the service leaves in its data directory for commands: its address, and the keys of the first start's site. */
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
-import { SERVICE_URL } from '../store/embedded/data-dir.ts'
+import { hasServedFrom, SERVICE_URL } from '../store/embedded/data-dir.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
@@ -26,7 +26,7 @@ export function serviceUrl(config: Config): string {
 
 /** True if a service with the embedded store ever ran in this data directory. */
 export function hasServed({ redis, dataDir }: Config): boolean {
-  return redis === undefined && existsSync(urlPath(dataDir))
+  return redis === undefined && hasServedFrom(dataDir)
 }
 
 export interface FirstKeys {

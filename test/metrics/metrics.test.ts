@@ -74,8 +74,7 @@ async function sendAll({ client, site, url }: Subject, other: TestSite): Promise
   await send(3, 'verify-token 429 rate-limited', redeem(other.apiKey, '{}')) // its key
 
   /** A visitor whose browser has these flags set. */
-  const judge = async (what: string, flags: object, isWrong = false) => {
-    const from = freshAddress()
+  const judge = async (what: string, flags: object, isWrong = false, from = freshAddress()) => {
     const { json } = await send(1, 'challenge 200 ok', challenge(site.siteKey), from)
     const { nonce, difficulty } = json
     const counter = isWrong ? wrongCounter(nonce) : solve(nonce, difficulty)
@@ -85,6 +84,9 @@ async function sendAll({ client, site, url }: Subject, other: TestSite): Promise
   await judge('verify 200 ok', { noPlugins: true, notificationDenied: true })
   await judge('verify 200 failed', { webdriver: true })
   await judge('verify 200 failed', {}, true)
+  const failing = freshAddress()
+  for (let count = 0; count < 2; count++) await judge('verify 200 failed', {}, true, failing)
+  await judge('verify 429 rate-limited', {}, true, failing) // its limit at the site, which is none of junk
   const { from, body, answer } = await judge('verify 200 ok', {})
   await send(1, 'verify 400 nonce-used', verify(body), from)
   await send(1, 'verify-token 200 ok', redeem(site.apiKey, { token: answer.json.token }))
@@ -134,7 +136,7 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
     assert.equal(timed, count, `timed answers of ${endpoint}`)
   }
   const limits = numbers(
-    'challenge address-site: 4, challenge address: 3, verify junk: 5, verify-token junk: 5',
+    'challenge address-site: 4, challenge address: 3, verify address-site: 1, verify junk: 5, verify-token junk: 5',
   )
   const limited = Object.entries(limits).map(([what, count]) => {
     const [endpoint = '', policy = ''] = what.split(' ')
@@ -153,7 +155,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
   const reasons = after
     .samples('powgate_score_reasons_total')
     .map(({ name, labels }) => [labels.reason, change(name, labels)])
-  const expected = { noPlugins: 1, notificationDenied: 1, webdriver: 1, 'proof-wrong': 1 }
+  const expected = { noPlugins: 1, notificationDenied: 1, webdriver: 1, 'proof-wrong': 3 }
   assert.deepEqual(Object.fromEntries(reasons.filter(([, count]) => count !== 0)), expected)
   const below = (le: string) => change('powgate_verification_score_bucket', { le })
   assert.deepEqual(['0.39', '0.49', '0.79', '0.89', '+Inf'].map(below), [0, 1, 1, 2, 3])

@@ -43,7 +43,7 @@ import { OperatorError } from '../../words/errors.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
-import { giveToUser, SERVICE_URL } from './data-dir.ts'
+import { giveToUser, hasServedFrom, SERVICE_URL } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
@@ -90,7 +90,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#state = state
     this.#isReadOnly = isReadOnly
     this.#path = join(dataDir, SITES_JSONL)
-    const hasServed = existsSync(join(dataDir, SERVICE_URL))
+    const hasServed = hasServedFrom(dataDir)
     try {
       const isNew = !existsSync(this.#path)
       if (isNew && hasServed) throw lostSites(this.#path)
