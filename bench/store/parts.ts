@@ -142,6 +142,7 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
   const indexes = Array.from({ length: addresses }, (_, index) => FIRST_VISITS + index)
   const stepMs = Math.floor(MINUTE_MS / (challengeAddress + 1))
   const challengesPerVerification = challengeAddress / verifyAddress
+  if (!Number.isInteger(challengesPerVerification)) throw new Error('a verification would be left out')
   for (let step = 0; step < challengeAddress; step++) {
     clock.nowMs += stepMs
     const challenge = indexes.map(index => challengeRequest(index, SITES[step % SITES.length]!))

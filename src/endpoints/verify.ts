@@ -57,6 +57,7 @@ import {
   withSite,
 } from './visit.ts'
 
+/** `failures` and `accepted` count what the address did before this request; `meters` count this proof, too (store/store.ts). */
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
 /** The answer is 200, and the nonce stays unused. */
@@ -171,6 +172,7 @@ function attemptWithTags(service: Service, visit: AllowedVisit, solution: Soluti
   // The nonce is bound to both shards, and spent on the address's; the token will be redeemed on the site's.
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
+  // If it may, challenges go on once the site's shard has been away for long.
   const mayFailOpen = site.record.failOpen?.verify ?? settings.failOpen.verify
   const jointEpoch = store.nonceEpoch(addressKey, siteKey, mayFailOpen)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)

@@ -35,8 +35,7 @@ function wordsOf({ event, reason, reasons, endpoint, policy, site }: LogRecord):
     return (Array.isArray(reasons) ? reasons : []).map(name => {
       return `${name}: ${JUDGEMENT_WORDS[name as JudgementReason] ?? UNKNOWN}`
     })
-  const limit = limitWords(String(endpoint), String(policy)).replace('SITE_KEY', String(site ?? 'SITE_KEY'))
-  return [REFUSAL_WORDS[reason as Reason] ?? UNKNOWN, limit]
+  return [REFUSAL_WORDS[reason as Reason] ?? UNKNOWN, limitWords(endpoint, policy, site)]
 }
 
 /** With these reasons, the nonce may be made up. */

@@ -97,7 +97,7 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     // The browser validates the form, and there is no token. It may do so for a submission, or for checkValidity() of the page.
     host.addEventListener('invalid', event => {
-      const submitter = this.#submitting.submitterOf(this.form)
+      const submitter = this.#submitting.submitterOf(this.form) // undefined for checkValidity()
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
         event.preventDefault()
     })
@@ -205,8 +205,8 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      // A script that prevented the submission, for a check of its own, goes on with it without a press, or after one of another
-      // button, as of a box that asks "Really?".
+      // Nothing may follow a form that the browser has sent. A script that prevented it, for a check of its own, goes on without
+      // a press, or after one of another button, as of a box that asks "Really?"; a press of the same button is a second form.
       const isRepeated = press !== pressSent && press.on === pressSent.on
       pressSent = press
       if (this.#sent && (isRepeated || !this.#sent.defaultPrevented)) suppress(event)

@@ -45,11 +45,11 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, string>> = {
 
 const OF_VISITORS =
   'A single visitor does not reach it: a bot does, or many people behind one address, for whom you can raise it.'
-const OF_BACKENDS =
-  'If the log tells of junk, raise nothing. A backend whose visitors exceed it needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
+const ofBackends = (siteKey: unknown) =>
+  `If the log tells of junk, raise nothing. A backend whose visitors exceed it needs a higher one: powgate site update ${siteKey ?? 'SITE_KEY'} --limit-redeem N.`
 
-/** Says what the limit counts, and which setting it is. Empty if there is none. */
-export function limitWords(endpoint: string, policy: string): string {
+/** Says what the limit counts, and which setting it is. Empty if no such endpoint has such a limit. */
+export function limitWords(endpoint: unknown, policy: unknown, siteKey?: unknown): string {
   if (policy === 'junk') return 'What would be refused anyway has limits of its own: raise nothing.'
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
@@ -66,5 +66,5 @@ export function limitWords(endpoint: string, policy: string): string {
       ? ' In a known network of the site, it is the --known-limit, for this site alone.'
       : ''
   const rule = `The limit is per ${counted[found.policy]} (${LIMITS[found.limit].setting}${orSite}).`
-  return `${rule}${known} ${isOfBackends ? OF_BACKENDS : OF_VISITORS}`
+  return `${rule}${known} ${isOfBackends ? ofBackends(siteKey) : OF_VISITORS}`
 }

@@ -95,6 +95,7 @@ test('tags are the same under the same first secret, others under another, and o
   }
 })
 
+// Stores keep these names: another name would make a start's age begin anew for everybody.
 test('names of the first proof: that for networks depends on the secret; that for sites, and names of their meters, do not', () => {
   const [ours, theirs] = [tags.firstProofNames, tagsOf(OTHER).firstProofNames]
   assert.deepEqual([ours, theirs[0]], [['e:born', 'e:born:q5xV0JSs'], 'e:born'])

@@ -22,6 +22,7 @@ function twoFrom(start: number): Buffer {
 const statusAt = (record: Buffer, now: number) => admitToLog(record, now, KIND, challenge).status
 
 test('the clock stepping back forgets nothing, and wrapping round changes nothing', () => {
+  // Shortly after the clock's zero, before the record's 24 bits of it wrap round, and a moment of 2026.
   for (const start of [5000, 2 ** 24 - 500, 1_795_235_427_055]) {
     const record = twoFrom(start)
     const statuses = [-4000, 1000, WINDOW_MS + 1].map(ms => statusAt(record, start + ms))

@@ -83,6 +83,7 @@ const bench: BenchPage = {
     }
     // No counter of a bench meets 32 bits, so the search ends when its time is over.
     await search({ nonce, difficulty: 32 }, 'software', goesOn).catch(() => {}) // a GPU in software too
+    // It is called before each dispatch: by the second call the first dispatch has answered, and the start is over.
     const [first, last] = [calls[1], calls[calls.length - 1]]
     if (first === undefined || last === undefined) throw new Error('this browser has no WebGPU here')
     const seconds = (last.atMs - first.atMs) / 1000

@@ -26,7 +26,7 @@ const CALM_SECONDS = 60
 const FLOOD_TIMES = { full: [1.5, 2, 3], bounded: [3, 6, 12] } as const
 /** Enough connections that waiting requests wait at the service: fewer visitors come in a tenth of a second. */
 const FLOOD_CONNECTIONS = 8000
-/** The cost of a refusal in those of a served visitor (measured). */
+/** The cost of a refusal in those of a served visitor (of `npm run bench:http`). Too high a figure would ask for too few served. */
 const REFUSAL_COST = 0.17
 const GOODPUT_MIN = 0.95 // of the visitors whom arithmetic allows
 const P99_TARGETS = 3 // times TARGET_MS
@@ -202,6 +202,7 @@ async function floods(stage: Stage): Promise<void> {
     run.size(`${result.came.toLocaleString('en-US')} visitors, ${name}`)
     refused += refusalsOf(result)
     served += result.served
+    // A small run's service refuses from 10 ms on, so by then it must have refused.
     const isQueue = waitsOf(result).p50Ms > 2 * TARGET_MS
     isTooMuch ||= result.busy > BUSY && result.generatorBusy < GENERATOR_BUSY && isQueue
     if (run.isFull) judgeFlood(run, name, result, capacity)
