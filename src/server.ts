@@ -16,7 +16,7 @@ import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange-host.ts'
-import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
+import { type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { Overload } from './http/overload.ts'
 import { EventLog } from './log/event-log.ts'
@@ -196,7 +196,6 @@ function hostOf(
 ): ExchangeHost {
   return {
     trustedProxies: config.trustedProxies,
-    isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined, // set by `listen`
     ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,
@@ -259,14 +258,10 @@ function forwardingReports(
 
 function overloadGate({ overloadMs }: Config, log: Logger): Overload | undefined {
   if (overloadMs === undefined) return undefined
-  let refusedBefore = 0 // by the overloads that ended since the last line of log
-  const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
-    log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
-    refusedBefore = 0
-  })
-  return new Overload(overloadMs, logShedding, shed => {
-    refusedBefore += shed
-  })
+  const logShedding = throttled(OVERLOAD_LOGGED_MS, () =>
+    log.warn('shedding load: requests queue, so some are refused, challenges first'),
+  )
+  return new Overload(overloadMs, logShedding)
 }
 
 function contentRoutes(config: Config, log: Logger): ContentRoute[] {

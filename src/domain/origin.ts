@@ -5,7 +5,7 @@ import { isLoopback } from '../addresses/address.ts'
 /** Web views of apps: Capacitor, Ionic, Tauri, Wails, Electron. */
 const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'
 const PATTERN = new RegExp(
-  `^(?<scheme>https?|${NATIVE_SCHEMES})://(?<subdomains>\\*\\.)?(?<host>[a-z0-9.*-]+|\\[[0-9a-f:.]+\\])(?::(?<port>\\d{1,5}|\\*))?$`,
+  `^(?<scheme>https?|${NATIVE_SCHEMES})://(?<subdomains>\\*\\.)?(?<host>[a-z0-9_.*-]+|\\[[0-9a-f:.]+\\])(?::(?<port>\\d{1,5}|\\*))?$`,
 )
 
 const partsOf = (text: string): Record<string, string | undefined> => PATTERN.exec(text)?.groups ?? {}
@@ -88,8 +88,8 @@ export function isForeign(origin: string, host: string): boolean {
 
 function matcherOf(pattern: string): RegExp {
   const { scheme, subdomains, host = '', port } = partsOf(pattern)
-  const below = subdomains === undefined ? '' : '([a-z0-9-]+\\.)+'
-  const name = host.replace(/[.[\]]/g, '\\$&').replace('*', '[a-z0-9-]+')
+  const below = subdomains === undefined ? '' : '([a-z0-9_-]+\\.)+'
+  const name = host.replace(/[.[\]]/g, '\\$&').replace('*', '[a-z0-9_-]+')
   const anyPort = port === '*' ? '(:\\d{1,5})?' : port === undefined ? '' : `:${port}`
   return new RegExp(`^${scheme}://${below}${name}${anyPort}$`)
 }

@@ -136,7 +136,7 @@ const TABLE = {
     siteverifyCode: 'missing-input-response',
     siteverifyMessage: 'response is missing; the token is expected.',
   }),
-  'expected-ip-malformed': wrongBody('The expected address is not an IPv4 or IPv6 address.', {
+  'expected-ip-malformed': wrongBody('expectedIp is not an IPv4 or IPv6 address.', {
     siteverifyCode: 'invalid-remoteip',
     siteverifyMessage: 'remoteip is not an IPv4 or IPv6 address.',
   }),

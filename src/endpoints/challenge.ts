@@ -19,6 +19,7 @@ import { type Endpoint, notAdmittedReply, replyStyle, type Service } from './ser
 import {
   type AllowedVisit,
   chargeOf,
+  nonceEpochOf,
   siteKeyRefusal,
   trafficAround,
   type Visit,
@@ -41,6 +42,8 @@ export function challenge(service: Service): Endpoint {
   const charge = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
     if (visit === undefined) return exchange.drop() // the client has left
+    if (visit.refusal === undefined && isAwayElsewhere(service, visit))
+      return exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
     service.store.admitChallenge(
       chargeOf(service.pricing, visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
@@ -53,13 +56,18 @@ export function challenge(service: Service): Endpoint {
   }
 }
 
+/** True if only the site's shard of a Cluster is away: the address's would charge visitors for what nobody can answer. */
+function isAwayElsewhere(service: Service, visit: AllowedVisit): boolean {
+  return (
+    service.store.awayMs(visit.addressKey) === 0 && nonceEpochOf(service, 'challenge', visit) === undefined
+  )
+}
+
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
   const isJunk = visit.refusal !== undefined
   if (admission.status !== 'admitted') return notAdmittedReply(style, admission, isJunk, visit.siteLimits)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
-  const { addressKey, site } = visit
-  const mayFailOpen = site.record.failOpen?.challenge ?? service.settings.failOpen.challenge
-  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey, mayFailOpen)
+  const storeEpoch = nonceEpochOf(service, 'challenge', visit)
   if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
@@ -69,7 +77,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
     ending: issued,
     body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${expiresAt}}`,
     headers: NO_HEADERS,
-    jsonType: JSON_TYPES[site.record.signals],
+    jsonType: JSON_TYPES[visit.site.record.signals],
   }
 }
 

@@ -150,9 +150,12 @@ function attemptOf<Body>(
   const { site, apiKey } = caller
   const parsed = dialect.read(body, contentType, site)
   if (!parsed.ok) return refused(parsed.refusal)
-  const nowMs = now()
-  if (site.test !== undefined) return testAttemptOf(caller, settings, parsed.body, address, nowMs)
   const { token, expectedIp, idempotencyKey } = parsed.body
+  const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)
+  if (expectedIp !== undefined && expected === undefined)
+    return refused({ reason: 'expected-ip-malformed', field: 'expectedIp' })
+  const nowMs = now()
+  if (site.test !== undefined) return testAttemptOf(caller, settings, expected ?? address, nowMs)
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
     const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
@@ -164,7 +167,6 @@ function attemptOf<Body>(
   if (nowMs >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
     return refused({ reason: 'token-expired' }, nonce)
   if (claims.siteTag !== site.tokenTag) return refused({ reason: 'token-other-site' }, nonce)
-  const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
   if (expected !== undefined && !dialect.matchesVisitor(expected, claims.address, settings)) {
     const mismatch = { expected, visitor: claims.address }
     return refused({ reason: 'token-other-address', mismatch }, nonce)
@@ -178,7 +180,6 @@ function attemptOf<Body>(
 function testAttemptOf(
   caller: AcceptedCaller,
   lifetimes: Lifetimes,
-  { expectedIp }: Redemption,
   address: Address,
   issuedAtMs: number,
 ): Attempt {
@@ -190,7 +191,7 @@ function testAttemptOf(
     nonce: '0'.repeat(NONCE_LENGTH),
     counter: 0,
     siteTag: tokenTag,
-    address: expectedIp === undefined ? address : addressFrom(expectedIp)!,
+    address,
     score: 1,
     storeEpoch: 0,
   }

@@ -50,6 +50,7 @@ import {
   type AllowedVisit,
   type Charge,
   chargeOf,
+  nonceEpochOf,
   siteKeyRefusal,
   trafficAround,
   type Visit,
@@ -100,6 +101,9 @@ export function verify(service: Service): Endpoint {
     const found = visitOf(service, 'verify', exchange, site)
     if (found === undefined) return exchange.drop() // the client has left
     const attempt = attemptOf(service, found, body, exchange.contentType)
+    // Without the site's memory nothing can be answered, so nothing is charged.
+    if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
+      return exchange.answer(refusalReply(style, attempt.refusal, attempt))
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     // The store spends the nonce only if it was solved.
     const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
@@ -172,9 +176,7 @@ function attemptWithTags(service: Service, visit: AllowedVisit, solution: Soluti
   // The nonce is bound to both shards, and spent on the address's; the token will be redeemed on the site's.
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
-  // If it may, challenges go on once the site's shard has been away for long.
-  const mayFailOpen = site.record.failOpen?.verify ?? settings.failOpen.verify
-  const jointEpoch = store.nonceEpoch(addressKey, siteKey, mayFailOpen)
+  const jointEpoch = nonceEpochOf(service, 'verify', visit)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }

@@ -145,6 +145,16 @@ function detailOf(reason: Reason, origin: string): string | undefined {
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
 
+/** The epoch that the visit's challenge is bound to; undefined while the memory of the site's redemptions is away. */
+export function nonceEpochOf(
+  { store, settings }: Service,
+  name: VisitorEndpointName,
+  { addressKey, site }: AllowedVisit,
+): number | undefined {
+  const { siteKey, failOpen } = site.record
+  return store.nonceEpoch(addressKey, siteKey, failOpen?.[name] ?? settings.failOpen[name])
+}
+
 /** A `failed` solution is wrong, or its score too low. `junk` will be refused and has cost its sender nothing (an invented nonce). */
 export type Charge = 'plain' | 'failed' | 'junk'
 

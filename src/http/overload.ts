@@ -44,10 +44,7 @@ export class Overload {
   isShedding = false
   readonly #delayMsTarget: number
   readonly #onBegin: () => void
-  readonly #onEnd: (shed: number) => void
   #timer: NodeJS.Timeout | undefined
-  /** Requests refused since shedding began. */
-  #shed = 0
   #level: 0 | 1 | 2 = 0
   /** Every measurement from this time on was above the target. */
   #overSinceMs: number | undefined
@@ -62,11 +59,9 @@ export class Overload {
   /** Requests of this tick that are not new work. */
   #others = 0
 
-  /** @param onEnd gets the number of requests that were shed since shedding began */
-  constructor(delayMsTarget: number, onBegin: () => void, onEnd: (shed: number) => void) {
+  constructor(delayMsTarget: number, onBegin: () => void) {
     this.#delayMsTarget = delayMsTarget
     this.#onBegin = onBegin
-    this.#onEnd = onEnd
   }
 
   start(): void {
@@ -92,8 +87,6 @@ export class Overload {
     if (this.isShedding === this.#level > 0) return
     this.isShedding = this.#level > 0
     if (this.isShedding) this.#onBegin()
-    else this.#onEnd(this.#shed)
-    this.#shed = 0
   }
 
   #setLevel(nowMs: number, delayMs: number): void {
@@ -128,7 +121,6 @@ export class Overload {
       if (isAdmitted) this.#newAdmitted++
       else this.#newShed++
     }
-    if (!isAdmitted) this.#shed++
     return isAdmitted
   }
 

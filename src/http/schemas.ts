@@ -6,8 +6,6 @@
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
-import { parseAddress } from '../addresses/address.ts'
-import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
@@ -124,10 +122,7 @@ export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
 }
 
 export function parseRedemptionGenerally(bytes: Buffer): Parsed<Redemption> {
-  const parsed = parseBody(bytes, validateRedemption, REDEMPTION_FIELDS)
-  const expectedIp = parsed.ok ? parsed.body.expectedIp : undefined
-  const isWrong = expectedIp !== undefined && addressFrom(expectedIp) === undefined
-  return isWrong ? wrongField('expectedIp') : parsed
+  return parseBody(bytes, validateRedemption, REDEMPTION_FIELDS)
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
@@ -291,7 +286,7 @@ const SOLUTION = new RegExp(
 )
 /** The fields come in the order in which the client and the recipes write them. Python's json writes the spaces. */
 const REDEMPTION =
-  /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?(?:, ?"idempotencyKey": ?"([\w-]{1,64})")?\}$/
+  /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]{1,64})")?(?:, ?"idempotencyKey": ?"([\w-]{1,64})")?\}$/
 
 export function usualSolution(bytes: Buffer): Solution | undefined {
   const match = matchOf(SOLUTION, bytes)
@@ -319,7 +314,6 @@ export function usualRedemption(bytes: Buffer): Redemption | undefined {
   const match = matchOf(REDEMPTION, bytes)
   if (match === null) return undefined
   const [token, expectedIp, idempotencyKey] = [match[1]!, match[2], match[3]]
-  if (expectedIp !== undefined && parseAddress(expectedIp) === undefined) return undefined
   const redemption: Redemption = { token }
   if (expectedIp !== undefined) redemption.expectedIp = expectedIp
   if (idempotencyKey !== undefined) redemption.idempotencyKey = idempotencyKey

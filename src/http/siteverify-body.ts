@@ -2,7 +2,6 @@
 
 import type { ErrorObject } from 'ajv'
 import Type, { type Static } from '#typebox'
-import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
@@ -120,8 +119,6 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
-  if (remoteip !== undefined && addressFrom(remoteip) === undefined)
-    return refused({ reason: 'expected-ip-malformed' })
   // A test key accepts any site key.
   if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)
     return refused({ reason: 'site-key-other-site' })

@@ -60,7 +60,7 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, string>> = {
   'api-key-site-inactive': `The site of the API key is disabled. ${ENABLE}`,
 
   'token-missing': `The call to /siteverify has no field response: the form had no token. ${BACKEND}`,
-  'expected-ip-malformed': `The field remoteip is not an address. ${BACKEND}`,
+  'expected-ip-malformed': `The field expectedIp or remoteip is not an address. ${BACKEND}`,
   'site-key-other-site': `The field sitekey names another site than the API key belongs to. ${BACKEND}`,
   'token-malformed':
     'What the backend sent is no token: a bot filled the field in, or the text was changed on its way. Is the whole field passed on, with its | characters, decoded once?',

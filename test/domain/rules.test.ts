@@ -126,7 +126,7 @@ test('property: a claim of the client never raises the score, which is always 0 
 
 test('origins: exact, wildcards, none', () => {
   const patterns = words(
-    'https://example.com https://*.shop.example http://localhost:3000 https://shop-*.vercel.app http://127.0.0.1:*',
+    'https://example.com https://*.shop.example http://localhost:3000 https://shop-*.vercel.app https://my_shop.example.com http://127.0.0.1:*',
     'https://www.pr-*-eu.example.com http://[::1]:* http://*.localhost:3000 capacitor://localhost',
   )
   for (const pattern of patterns) assert.ok(isOriginPattern(pattern), pattern)
@@ -134,7 +134,7 @@ test('origins: exact, wildcards, none', () => {
   const allowed = words(
     'https://example.com https://a.shop.example https://a.b.shop.example http://localhost:3000',
     'https://shop-git-main.vercel.app https://www.pr-7-eu.example.com http://127.0.0.1 http://127.0.0.1:5173',
-    'http://[::1]:4200 http://a.b.localhost:3000 capacitor://localhost',
+    'http://[::1]:4200 http://a.b.localhost:3000 capacitor://localhost https://my_shop.example.com https://a_b.shop.example',
   )
   const refused = words(
     'http://example.com https://example.com:8443 https://www.example.com https://shop.example null',

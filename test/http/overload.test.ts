@@ -7,9 +7,9 @@ import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
 import { eventually } from '../harness/eventually.ts'
 
 const TARGET_MS = 100
-/** The service logs when shedding begins and ends, these tests do nothing then. */
+/** The service logs when shedding begins, these tests do nothing then. */
 const ignore = () => {}
-const newOverload = (targetMs = TARGET_MS) => new Overload(targetMs, ignore, ignore)
+const newOverload = (targetMs = TARGET_MS) => new Overload(targetMs, ignore)
 
 /** Each connection has one request in flight, so no more can wait. */
 const CONNECTIONS = 8000

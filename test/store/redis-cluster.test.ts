@@ -4,12 +4,16 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Cluster, Redis } from 'ioredis'
 import { shardKey } from '../../src/domain/address-tags.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store-client.ts'
 import type { HostNote } from '../../src/store/hosts.ts'
-import { eventually } from '../harness/eventually.ts'
+import { Client, solutionOf } from '../harness/client.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
 import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
+import { EASY, TestService } from '../harness/service.ts'
 import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
@@ -214,4 +218,27 @@ test('redis cluster: ready as long as half of the shards answer, and what does n
   await second!.kill()
   await eventually(60_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.health.describe()))
   assert.ok(!store.isReady())
+})
+
+test("redis cluster: while the site's node is away nobody is charged for a 503", async t => {
+  const cluster = await RedisCluster.start({ settings: PARTIAL })
+  const service = await TestService.start('shared', { REDIS_URL: cluster.url, POWGATE_WORKERS: '1' })
+  t.after(() => service.stop().then(() => cluster.stop()))
+  const { siteKey } = await service.createSite({ difficulty: EASY })
+  const client = new Client(service.url)
+  const visitors = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      const from = freshAddress()
+      return { from, solution: solutionOf((await client.challenge(siteKey, { from })).json.nonce) }
+    }),
+  )
+  const node = await cluster.primaryOf(slotOfShard(shardKey(siteKey)))
+  await node.kill()
+  const statusesOf = async (from: string) => (await client.challenge(siteKey, { from })).status
+  await eventually(PATIENCE_MS, 'it is away', async () => (await statusesOf(freshAddress())) === 503)
+  for (const { from, solution } of visitors)
+    for (let count = 0; count <= CONTRACT_LIMITS.challengeAddressSite; count++) {
+      assert.equal(await statusesOf(from), 503)
+      assert.equal((await client.verify(siteKey, solution, { from })).status, 503)
+    }
 })
