@@ -151,7 +151,7 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
     onForgotten: (shards, allShards) => {
       log.warn(
         { shards, of: allShards },
-        'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
+        'the store has lost its memory, or may have (a restart, a failover, an eviction, a moved slot, a clock that was set): challenges and tokens from before are refused',
       )
       watchNow()
     },

@@ -136,14 +136,15 @@ export class WorkerHandle {
   }
 
   /**
-   * Waits until the worker listens, at most `listenMs`, and then until its store answers, at most `readyMs`.
+   * Waits until the worker listens, at most `listenMs`, and then until its whole store answers, at most `readyMs`: its predecessor
+   * may bridge the outage of a Cluster's node, which a new worker cannot, because it never knew the node's epoch.
    *
    * @returns undefined, or why it does not serve: at once if it never will
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
       (await this.#within(listenMs, () => this.isListening, 'it does not listen')) ??
-      (await this.#within(readyMs, () => this.isReady, 'its store does not answer'))
+      (await this.#within(readyMs, () => this.isReady && this.trouble === undefined, 'its store does not answer'))
     )
   }
 
