@@ -1,10 +1,10 @@
 /** How the primary process supervises the store process, and the start of workers: forks that fail, and a process that hangs. */
 
 import assert from 'node:assert/strict'
-import { ChildProcess, fork } from 'node:child_process'
+import { ChildProcess, execFileSync, fork } from 'node:child_process'
 import cluster from 'node:cluster'
 import { once } from 'node:events'
-import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -72,14 +72,33 @@ test('a store process whose primary ended before it was loaded ends', async () =
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
-  const store = newStore(6) // a busy machine may stop a process for some seconds
+  const dataDir = temporaryDir('store')
+  const store = newStore(6, dataDir) // a busy machine may stop a process for some seconds
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!
   await sleep(8000)
   assert.equal(storePid(process.pid), first)
+  rmSync(join(dataDir, 'sites.jsonl'))
+  execFileSync('mkfifo', [join(dataDir, 'sites.jsonl')]) // whoever reads it waits without end
   process.kill(first, 'SIGSTOP')
-  await eventually(60_000, 'another takes its place', () => (storePid(process.pid) ?? first) !== first)
+  const isOther = () => ![first, undefined].includes(storePid(process.pid))
+  await eventually(60_000, 'another takes its place', isOther)
+  const second = storePid(process.pid)
+  await sleep(12_000)
+  assert.equal(storePid(process.pid), second, 'it reads, for which it has longer')
+})
+
+test('a stop while a start reads the state: it ends at once, and the next start reads it', async () => {
+  const dataDir = temporaryDir('store')
+  const state = join(dataDir, 'state')
+  execFileSync('mkfifo', [state]) // whoever reads it waits without end
+  const store = newStore(undefined, dataDir)
+  const started = assert.rejects(store.start(), { message: /ended before it served/ })
+  await eventually(60_000, 'it reads', () => existsSync(`${state}.reading`))
+  await store.end()
+  await started
+  assert.ok(existsSync(state))
 })
 
 /** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. */
