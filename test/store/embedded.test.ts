@@ -230,7 +230,7 @@ test('embedded: a state that a start ended over, for want of time, memory or pow
   assert.match(again.told.join(), /ended while it read it/)
 })
 
-test('entries of the state count their bytes; a sweep drops the dead ones, and tells their share', () => {
+test('entries of the state count their bytes; a sweep drops the dead ones, and tells when it has seen all', () => {
   const state = newState()
   const { windows } = state // an entry takes 112 bytes beside its key and value, and a meter 200
   windows.set('a', uint32Text(1))
@@ -241,7 +241,7 @@ test('entries of the state count their bytes; a sweep drops the dead ones, and t
   state.meters.set('e:a', { atMs: 1, recent: 1, usual: 1 })
   assert.equal(state.bytes, windows.bytes + 112 + 3 + 4 + 200)
   const sweep = () => windows.sweep(2, value => isWindowDead(value, 1000))
-  assert.deepEqual([sweep(), sweep(), [...windows.keys()]], [0.5, undefined, ['bb']])
+  assert.deepEqual([sweep(), sweep(), [...windows.keys()]], [false, true, ['bb']])
   assert.equal(windows.bytes, 112 + 2 + 4)
 })
 
