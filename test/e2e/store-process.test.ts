@@ -1,7 +1,9 @@
 /** What a service with the embedded store does when its store process or a worker dies, or another wants its directory. */
 
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
@@ -110,15 +112,18 @@ test('SIGTERM while a start waits for the directory: exit 0 at once, and no sock
 test('SIGTERM while a start loads its state: exit 0 at once, and the state, which goes once a service serves, is still there', async () => {
   const dataDir = temporaryDir('start')
   await (await serveStore(dataDir)).close({ saves: true })
-  for (const afterMs of [0, 20, 40, 80, 160]) {
+  const state = join(dataDir, 'state')
+  for (const afterMs of [0, 20, 40, 80, 160, undefined]) {
+    if (afterMs === undefined) execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', state]) // its reader waits without end
     const starting = TestService.prepare({ POWGATE_DATA_DIR: dataDir }, await freePort())
     const ended = starting.boot().catch((error: Error) => error.message)
     await eventually(PATIENCE_MS, 'it has forked', () => childPids(starting.pid).length > 0)
-    await sleep(afterMs)
+    if (afterMs !== undefined) await sleep(afterMs)
+    else await eventually(PATIENCE_MS, 'it reads', () => existsSync(`${state}.reading`))
     const from = performance.now()
     process.kill(starting.pid, 'SIGTERM')
     assert.match((await ended) ?? '', /the service ended with 0/)
     assert.ok(performance.now() - from < END_MS)
-    await eventually(PATIENCE_MS, 'the state is back', () => readdirSync(dataDir).includes('state'))
+    assert.ok(existsSync(state), 'the state is back')
   }
 })

@@ -14,8 +14,7 @@ const openStore = (t: TestContext, url: string) => openRedisFor(t, url, { keyPre
 async function adviceFrom(t: TestContext, args: readonly string[]): Promise<string[]> {
   const server = await RedisServer.start(args)
   await makeUser([server])
-  const store = await openStore(t, asUser(server))
-  return store.advice()
+  return (await openStore(t, asUser(server))).advice()
 }
 
 const asUser = ({ port }: RedisServer): string =>
