@@ -10,6 +10,7 @@ import type { Config } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { StoreMessage, StoreUsage } from '../store/embedded/process.ts'
+import { putStateBack, removeSavedState } from '../store/embedded/snapshot.ts'
 import { OperatorError } from '../words/errors.ts'
 import { Restarts } from './restarts.ts'
 
@@ -20,7 +21,7 @@ const RESTART_DELAY_MS_MAX = 1000
 const END_MS = 15_000
 /** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
-/** The first process may be silent so many times as long: it reads the state in one step, 1 GiB in 25 s on a busy machine. */
+/** Before it serves, it may be silent so many times as long: it reads its files in one step, 1 GiB in 25 s on a busy machine. */
 const READING_TIMES = 4
 /** The heap may be this multiple of the state's bytes, whose count leaves out garbage and some objects, and has these MiB for all else. */
 const [HEAP_TIMES, HEAP_MIB_MORE] = [2, 256]
@@ -33,6 +34,8 @@ export class StoreProcess {
   #child: ChildProcess | undefined
   /** The first process served, so one that ends is replaced. */
   #hasServed = false
+  /** The present process serves. */
+  #isServing = false
   #isEnding = false
   readonly #restarts = new Restarts()
   #usage: StoreUsage | undefined
@@ -50,6 +53,7 @@ export class StoreProcess {
   async start(): Promise<void> {
     const problem = await this.#fork()
     if (problem !== undefined) throw new OperatorError(problem)
+    removeSavedState(this.#config.dataDir)
   }
 
   get pid(): number | undefined {
@@ -65,21 +69,25 @@ export class StoreProcess {
     return this.#cpuBefore + user + system
   }
 
+  /** A process that reads its files hears nothing, so it is killed before it serves; the next start reads the state. */
   async end(): Promise<void> {
     this.#isEnding = true
-    const child = this.#child
+    const [child, isServing] = [this.#child, this.#isServing]
     if (child === undefined || !child.connected) return
+    const kill = () => child.kill('SIGKILL')
     await new Promise<void>(done => {
       child.once('exit', () => done())
-      child.send('end')
-      const kill = () => {
+      if (isServing) child.send('end')
+      else kill()
+      const onLate = () => {
         this.#log.warn(
           'the store process did not end in time, so it is killed: what was issued before is refused',
         )
-        child.kill('SIGKILL')
+        kill()
       }
-      setTimeout(kill, END_MS).unref()
+      setTimeout(onLate, END_MS).unref()
     })
+    if (!isServing) putStateBack(this.#config.dataDir)
   }
 
   /** @returns undefined once the process serves, or why it does not */
@@ -107,12 +115,14 @@ export class StoreProcess {
         if (message.type === 'lives') this.#usage = message
         else if (message.type === 'serves') {
           this.#hasServed = true
+          this.#isServing = true
           done(undefined)
         } else if (message.type === 'failed') problem = message.line
         else if (message.type === 'tells') this.#log[message.level](message.text)
       })
       const onEnd = (code: number | null, signal: string | null) => {
         this.#child = undefined
+        this.#isServing = false
         this.#cpuBefore = this.cpuMicroseconds
         this.#usage = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
@@ -135,7 +145,7 @@ export class StoreProcess {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined
     const check = () => {
-      const secondsMax = this.#hungSeconds * (this.#hasServed ? 1 : READING_TIMES)
+      const secondsMax = this.#hungSeconds * (this.#isServing ? 1 : READING_TIMES)
       if (++silentSeconds < secondsMax) return
       clearInterval(watch)
       this.#log.error(`the store process did nothing for ${secondsMax} s, so it is killed`)

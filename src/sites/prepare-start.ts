@@ -60,7 +60,6 @@ export async function prepareStart(
   try {
     await store.open()
     totals.gauges = {}
-    if (config.redis) for (const warning of await store.evictionWarnings().catch(() => [])) log.warn(warning)
     if (isSecretLost)
       log.warn('the secret is missing, so a new one was made: what was issued before is refused')
     const demo = await prepareSites(config, log, store.sites)

@@ -8,6 +8,7 @@ import { untilUsable } from './client/inspection.ts'
 import { StoreClient, sitesOver } from './client/store-client.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
 import { A_COMMAND, isServed } from './embedded/own-socket.ts'
+import type { StoreServer } from './embedded/server.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
@@ -41,8 +42,10 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
 
 /** Opens the sites for a command: the running service's, if there is one; else this process becomes the embedded store. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig, trial?: Trial): Promise<OpenSites> {
-  if (config.redis === undefined && !(await isOwned(config.dataDir))) return serveSites(config, trial)
-  return reachSites(config)
+  if (config.redis !== undefined) return reachSites(config)
+  // Loaded before anybody is asked: a service may take the directory meanwhile, and that is then asked for its sites.
+  const { StoreServer } = await import('./embedded/server.ts')
+  return (await isOwned(config.dataDir)) ? reachSites(config) : serveSites(StoreServer, config, trial)
 }
 
 /** Opens the sites of a store that runs, also for the service, whose primary must never become the store. @throws OperatorError */
@@ -77,14 +80,17 @@ export function connectSites(config: StoreConfig): OpenSites {
 }
 
 /** Makes this process the store until `close`, so that no service starts beside the command. */
-async function serveSites({ dataDir, stateBytesMax }: StoreConfig, trial?: Trial): Promise<OpenSites> {
+async function serveSites(
+  Server: typeof StoreServer,
+  { dataDir, stateBytesMax }: StoreConfig,
+  trial?: Trial,
+): Promise<OpenSites> {
   prepareDataDir(dataDir, { makes: false })
-  const { StoreServer } = await import('./embedded/server.ts')
   const who = `${A_COMMAND} (process ${process.pid})`
   const warn = trial ?? ((text: string) => process.stderr.write(`${text}\n`))
   const tell = (level: string, text: string) => level === 'warn' && warn(text)
   const isReadOnly = trial !== undefined
-  const server = await StoreServer.open({ dataDir, stateBytesMax, who, isCommand: true, isReadOnly, tell })
+  const server = await Server.open({ dataDir, stateBytesMax, who, isCommand: true, isReadOnly, tell })
   const { sites } = server
   // A command has no state to save, except where `forget` changed the saved one.
   return Object.assign(sites, { close: () => server.close({ saves: sites.hasForgotten }) })

@@ -26,7 +26,7 @@ export class StoreWatch {
     const last = this.last
     this.last = status
     this.#reportOnClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
-    if (last !== undefined) this.#reportOnEviction(status, last)
+    this.#reportOnEviction(status, last)
   }
 
   #reportOnClock(aheadSeconds: number, before: number): void {
@@ -42,15 +42,15 @@ export class StoreWatch {
     else this.#report('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** Warns of what has changed since the last check; sites/prepare-start.ts warns at the start. */
-  #reportOnEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
-    if (evictedKeys > last.evictedKeys)
+  /** Warns of what has changed since the last check. */
+  #reportOnEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus | undefined): void {
+    if (last !== undefined && evictedKeys > last.evictedKeys)
       this.#report(
         'error',
         { evictedKeys: evictedKeys - last.evictedKeys, policy: evictsBy },
         'Redis has evicted keys, so what was issued before is refused: raise maxmemory, and set maxmemory-policy noeviction',
       )
-    else if (evictsBy !== undefined && evictsBy !== last.evictsBy)
+    else if (evictsBy !== undefined && evictsBy !== last?.evictsBy)
       this.#report(
         'warn',
         { policy: evictsBy },

@@ -4,7 +4,7 @@
  *
  *   call    EVALSHA, script, number of keys | three keys of the epoch | keys of meters | keys of operations | ...
  *           ... a test's time, else empty | head | operations: | letter 1 | fields |
- *   head    | next epoch 4 | time of the last check 4 | expected time 4 | last epoch 4 | batches seen 8 | meters 2 | PRICING_NUMBERS, 8 each |
+ *   head    | next epoch 4 | time of the last check 4 | expected time 4 | last epoch 4 | batches seen 8 | meters 2 |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  *
  * redis/lua/epoch.lua says what the head's times are for. The header of each operation's Lua file has the operation's letter, and
@@ -19,16 +19,6 @@ export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
 
-/** Numbers of domain/pricing.ts that each head carries, so that no script has a copy of them. */
-export const PRICING_NUMBERS = [
-  'networkRecentMs',
-  'siteRecentMs',
-  'usualMs',
-  'budgetFactor',
-  'learnedShare',
-  'learnsAllMs',
-  'returningProofs',
-] as const
 /** Stands in the head for a time that is not known. So its times have 4 bytes; 3 are enough for milliseconds modulo 2^24. */
 export const NO_TIME = 2 ** 32 - 1
 /** Offsets in the head. */
@@ -39,9 +29,8 @@ export const HEAD = {
   epoch: 12,
   batches: 16,
   meterCount: 24,
-  pricing: 26,
 } as const
-export const HEAD_BYTES = HEAD.pricing + 8 * PRICING_NUMBERS.length
+export const HEAD_BYTES = HEAD.meterCount + 2
 
 /** Offsets in a reply. */
 export const CHECKED_AT = 4

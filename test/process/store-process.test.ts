@@ -1,7 +1,7 @@
 /** How the primary process supervises the store process, and the start of workers: forks that fail, and a process that hangs. */
 
 import assert from 'node:assert/strict'
-import { ChildProcess, fork } from 'node:child_process'
+import { ChildProcess, execFileSync, fork } from 'node:child_process'
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
@@ -72,14 +72,19 @@ test('a store process whose primary ended before it was loaded ends', async () =
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
-  const store = newStore(6) // a busy machine may stop a process for some seconds
+  const dataDir = temporaryDir('store')
+  const store = newStore(6, dataDir) // a busy machine may stop a process for some seconds
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!
   await sleep(8000)
   assert.equal(storePid(process.pid), first)
+  execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', join(dataDir, 'sites.jsonl')]) // whoever reads it waits without end
   process.kill(first, 'SIGSTOP')
-  await eventually(60_000, 'another takes its place', () => (storePid(process.pid) ?? first) !== first)
+  const other = () => [storePid(process.pid)].find(pid => pid !== first)
+  const second = await eventually(60_000, 'another takes its place', other)
+  await sleep(12_000)
+  assert.equal(storePid(process.pid), second, 'it reads, for which it has longer')
 })
 
 /** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. */

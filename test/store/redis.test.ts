@@ -183,7 +183,6 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   const watch = new StoreWatch(store, (level, about, text) =>
     told.push(`${level} ${JSON.stringify(about)} ${text}`),
   )
-  await watch.check()
   await admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
   await watch.check()
   assert.match(told.pop()!, /^warn {"policy":"volatile-ttl"} Redis may evict/)

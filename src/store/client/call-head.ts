@@ -6,8 +6,7 @@
 import { randomInt } from 'node:crypto'
 import { readUInt24 } from '../../domain/bytes.ts'
 import { WRAP_MASK } from '../../domain/limits.ts'
-import { PRICING } from '../../domain/pricing.ts'
-import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, NO_TIME, PRICING_NUMBERS } from '../wire.ts'
+import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, NO_TIME } from '../wire.ts'
 import { epochOf, timeOf } from './batch.ts'
 
 /** EXPECTED_MAX of lua/epoch.lua. */
@@ -26,11 +25,6 @@ export class CallHead {
   #epoch = 0
   /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
   #batchesSeen = 0
-
-  constructor() {
-    for (const [index, name] of PRICING_NUMBERS.entries())
-      this.#bytes.writeDoubleBE(PRICING[name], HEAD.pricing + 8 * index)
-  }
 
   /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {

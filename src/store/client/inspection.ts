@@ -94,7 +94,7 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-export function evictionAdvice({ maxmemory_policy: policy }: Fields): string[] {
+function evictionAdvice({ maxmemory_policy: policy }: Fields): string[] {
   if (policy === undefined)
     return [
       'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',

@@ -8,17 +8,9 @@ import { socketSites } from '../embedded/socket-sites.ts'
 import { RedisRecords, SITES_SLOT } from '../redis/records.ts'
 import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
-import { type Ask, askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
+import { askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import {
-  adviceOn,
-  clockAhead,
-  evictionAdvice,
-  infoOf,
-  statusOf,
-  untilUsable,
-  versionOf,
-} from './inspection.ts'
+import { adviceOn, clockAhead, statusOf, untilUsable, versionOf } from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 import { troubleOf } from './trouble.ts'
@@ -92,20 +84,13 @@ export class StoreClient {
     })
   }
 
-  evictionWarnings(): Promise<string[]> {
-    return this.#advice(async ask => evictionAdvice(await infoOf(ask, 'memory')))
-  }
-
-  advice(): Promise<string[]> {
-    return this.#advice(ask => adviceOn(ask, this.#options.target.kind))
-  }
-
   /** Names the servers that a line is about, unless it is about all. */
-  async #advice(adviseOn: (ask: Ask) => Promise<string[]>): Promise<string[]> {
+  async advice(): Promise<string[]> {
+    const { target, deadlineMs } = this.#options
     const servers = this.#servers()
     const serversOf = new Map<string, string[]>()
     for (const server of servers)
-      for (const line of await adviseOn(askAt(server, this.#options.deadlineMs)))
+      for (const line of await adviceOn(askAt(server, deadlineMs), target.kind))
         serversOf.set(line, [...(serversOf.get(line) ?? []), nameOf(server)])
     return [...serversOf].map(([line, names]) =>
       names.length === servers.length ? line : `${names.join(', ')}: ${line}`,

@@ -5,7 +5,7 @@
 
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { linkSync, renameSync, rmSync } from 'node:fs'
+import { linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,33 +25,52 @@ export interface OwnerOptions {
   readonly dataDir: string
   /** Called once, with the name of the owner whose end is awaited. */
   readonly onWaiting?: (who: string) => void
-  /** Asked while it waits: true if this process was told to end meanwhile. */
-  readonly isToldToEnd?: () => boolean
   /** Replaces WAIT_MS. */
   readonly waitMs?: number
 }
 
+/** Waits until no other process has the socket. @throws OperatorError */
+export async function ownSocket({ dataDir, onWaiting, waitMs = WAIT_MS }: OwnerOptions) {
+  const path = socketPath(dataDir)
+  const giveUpAt = performance.now() + waitMs
+  for (let isReported = false; ; ) {
+    const owner = lstatSync(path, { throwIfNoEntry: false }) && (await askToLeave(path))
+    if (owner === 'none') await removeDeadSocket(path)
+    else if (owner === undefined) {
+      const server = await tryToOwn(path)
+      if (server !== undefined) return { server, path }
+    } else {
+      if (owner !== 'ends') {
+        if (performance.now() > giveUpAt)
+          throw new OperatorError(
+            `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
+          )
+        if (!isReported) onWaiting?.(owner.who)
+        isReported = true
+      }
+      await sleep(RETRY_MS)
+    }
+  }
+}
+
 /**
- * Binds the socket under a temporary name, and links the shared name to it once no other process has that. If it were bound under
- * the shared name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
+ * Binds the socket under a temporary name, and links the shared name to it. If it were bound under the shared name, Node.js would
+ * remove that name when it closes the socket, even if another process had taken it by then.
  *
- * @throws OperatorError
+ * @returns undefined if another process has just taken the name
  */
-export async function ownSocket(options: OwnerOptions): Promise<{ server: Server; path: string }> {
-  const path = socketPath(options.dataDir)
+async function tryToOwn(path: string): Promise<Server | undefined> {
   const server = createServer()
   const temporary = temporaryName(path)
   try {
     await once(server.listen(temporary), 'listening')
-  } catch (error) {
-    throw socketError(temporary, error)
-  }
-  try {
-    await takeSharedName(temporary, path, options)
-    return { server, path }
+    linkSync(temporary, path)
+    rmSync(temporary)
+    return server
   } catch (error) {
     server.close()
-    throw error
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    throw socketError(path, error)
   }
 }
 
@@ -74,43 +93,6 @@ export async function isServed(path: string): Promise<boolean> {
 /** Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit. */
 function temporaryName(path: string): string {
   return join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
-}
-
-async function takeSharedName(
-  temporary: string,
-  path: string,
-  { dataDir, onWaiting, isToldToEnd, waitMs = WAIT_MS }: OwnerOptions,
-): Promise<void> {
-  const giveUpAt = performance.now() + waitMs
-  for (let isReported = false; !tryLink(temporary, path); ) {
-    if (isToldToEnd?.()) throw new OperatorError('told to end while another process had the data directory')
-    const owner = await askToLeave(path)
-    if (owner === 'none') {
-      await removeDeadSocket(path)
-      continue
-    }
-    if (owner !== 'ends') {
-      if (performance.now() > giveUpAt)
-        throw new OperatorError(
-          `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
-        )
-      if (!isReported) onWaiting?.(owner.who)
-      isReported = true
-    }
-    await sleep(RETRY_MS)
-  }
-  rmSync(temporary)
-}
-
-/** Returns false if the name is taken. */
-function tryLink(from: string, to: string): boolean {
-  try {
-    linkSync(from, to)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw socketError(to, error)
-  }
 }
 
 /** `none` if nobody listens, as after a crash; `ends` if the owner is about to end; `who` is what any other owner calls itself. */
@@ -146,11 +128,11 @@ async function removeDeadSocket(path: string): Promise<void> {
   const aside = temporaryName(path)
   try {
     renameSync(path, aside)
-    if ((await askToLeave(aside)) !== 'none') tryLink(aside, path)
-    rmSync(aside)
+    if ((await askToLeave(aside)) !== 'none') linkSync(aside, path)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw socketError(path, error)
+    if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code!)) throw socketError(path, error)
   }
+  rmSync(aside, { force: true })
 }
 
 function socketError(path: string, error: unknown): OperatorError {

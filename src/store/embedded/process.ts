@@ -6,7 +6,6 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreServer } from './server.ts'
-import { putStateBack, removeSavedState } from './snapshot.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
@@ -23,7 +22,6 @@ export interface StoreUsage {
 }
 
 const [dataDir = '', stateBytesMax = ''] = process.argv.slice(2)
-let isOrphan = false
 let isEnding = false
 let server: StoreServer | undefined
 
@@ -31,13 +29,12 @@ function send(message: StoreMessage): void {
   if (process.connected) process.send!(message)
 }
 
-/** Saves the state and ends the process. If the server has yet to open, only sets `isEnding`, by which the process ends then. */
+/** Saves the state and ends the process. */
 async function end(): Promise<void> {
   if (isEnding) return
   isEnding = true
-  if (server === undefined) return
   await sleep(0) // so that the last answer goes out
-  await server.close({ saves: true })
+  await server?.close({ saves: true })
   process.exit(0)
 }
 
@@ -49,12 +46,11 @@ setInterval(sendUsage, 1000).unref()
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
 process.on('message', () => void end()) // the primary sends only the order to end
-function becomeOrphan(): void {
-  isOrphan = true
-  if (server === undefined || server.isIdle) void end()
+/** Called also when it opens: the primary may end before. */
+function endIfOrphan(): void {
+  if (!process.connected && server?.isIdle) void end()
 }
-process.on('disconnect', becomeOrphan)
-if (!process.connected) becomeOrphan() // the primary ended while this process loaded its modules
+process.on('disconnect', endIfOrphan)
 
 try {
   server = await StoreServer.open({
@@ -62,25 +58,19 @@ try {
     stateBytesMax: Number(stateBytesMax),
     who: `the service of process ${process.ppid}`,
     onLeaveRequest: () => {
+      const isOrphan = !process.connected
       if (isOrphan) void end()
       return isOrphan
     },
-    onIdle: () => isOrphan && void end(),
+    onIdle: endIfOrphan,
     onWaiting: who =>
       send({ type: 'tells', level: 'warn', text: `${resolve(dataDir)} is in use by ${who}: waiting` }),
-    isToldToEnd: () => isEnding,
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
-  if (isEnding) {
-    putStateBack(dataDir)
-    await server.close({ saves: false })
-    process.exit(0)
-  }
-  removeSavedState(dataDir)
   send({ type: 'serves' })
+  endIfOrphan()
 } catch (error) {
-  if (isEnding) process.exit(0)
   send({ type: 'failed', line: (error as Error).message })
   process.exitCode = 1
-  process.disconnect()
+  if (process.connected) process.disconnect()
 }

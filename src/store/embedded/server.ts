@@ -228,8 +228,10 @@ export class StoreServer {
           : errorReply('ERR', this.#displaced)
       case 'leave':
         return this.#options.onLeaveRequest?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
-      case 'info':
-        return bulkReply(Buffer.from(this.#info()))
+      case 'info': {
+        const { windows, marks } = this.state
+        return bulkReply(Buffer.from(`powgate_layout:${LAYOUT}\r\nkeys:${windows.size + marks.size}\r\n`))
+      }
       case 'time':
         return timeReply(Date.now())
       case 'ping':
@@ -238,13 +240,6 @@ export class StoreServer {
       default:
         return errorReply('ERR', `no command ${call.name}`)
     }
-  }
-
-  /** The answer has Redis' form. */
-  #info(): string {
-    const { windows, marks, meters, bytes } = this.state
-    const keys = windows.size + marks.size
-    return `powgate_layout:${LAYOUT}\r\nkeys:${keys}\r\nmeters:${meters.size}\r\nbytes:${bytes}\r\n`
   }
 
   #batch(call: Call): Buffer {

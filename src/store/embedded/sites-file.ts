@@ -7,7 +7,7 @@
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
  *
- * The file is written anew once half of its lines are of no use any more.
+ * The file is written anew once half of its entries are of no use any more.
  */
 
 import {
@@ -47,8 +47,8 @@ import { giveToUser, hasServedFrom, SERVICE_URL } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
-/** A shorter file is never written anew, since it costs nothing. */
-const COMPACTED_LINES_MIN = 1000
+/** A file of fewer entries is never written anew, since it costs nothing. */
+const COMPACTED_ENTRIES_MIN = 1000
 /** A link is not followed: else who took over the service could have a command of root write any file. */
 const APPENDED = constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW
 const synced = promisify(fsync)
@@ -70,7 +70,8 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #path: string
   #fd: number
   #bytes = 0
-  #lines = 0
+  /** Changes, entries of the audit log and uses in the file, of which a line may have thousands. */
+  #entries = 0
   #revision = 0
   /** Records by member (members.ts), in the order of their last change. */
   readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
@@ -227,8 +228,11 @@ export class EmbeddedSites extends Members implements SiteStore {
       )
     }
     this.#apply(line)
-    if (this.#lines > COMPACTED_LINES_MIN && this.#lines > 2 * (this.#records.size + this.#audit.length))
-      await this.#compact()
+    if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living) await this.#compact()
+  }
+
+  get #living(): number {
+    return this.#records.size + this.#audit.length + this.#uses.size
   }
 
   #isLaterUse(id: string, atMs: number): boolean {
@@ -236,7 +240,8 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
-    this.#lines++
+    const used = Object.entries(uses)
+    this.#entries += changes.length + audit.length + used.length
     for (const [revision, written] of changes) {
       const member = memberOf(written)
       this.#records.delete(member) // so that it becomes the last
@@ -246,7 +251,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (const entry of audit) this.#audit.push(entry) // a spread of 120,000 entries overflows the stack
     if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
     // Another write may have come since noteUses looked.
-    for (const [id, atMs] of Object.entries(uses)) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
+    for (const [id, atMs] of used) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
   /** @returns for the log, which line was dropped */
@@ -317,7 +322,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     closeSync(this.#fd)
     this.#fd = fd
     this.#bytes = bytes.length
-    this.#lines = lines.length
+    this.#entries = this.#living
     const directory = openSync(join(this.#path, '..'), 'r')
     await synced(directory).finally(() => closeSync(directory))
   }

@@ -1,5 +1,5 @@
 /**
- * The state on disk between an orderly stop and the next start. A service removes the file as soon as it has read it: after a crash
+ * The state on disk between an orderly stop and the next start. A service removes the file as soon as it serves: after a crash
  * nothing old is read, the epoch is a new one, and what was issued before is refused.
  */
 
@@ -84,7 +84,7 @@ export function loadState(
   return undefined
 }
 
-/** Called by a start that is told to end before it serves: the next one reads the state. */
+/** Called when a start is told to end before it serves: the next one reads the state. */
 export function putStateBack(dataDir: string): void {
   const reading = join(dataDir, READING)
   if (existsSync(reading)) renameSync(reading, join(dataDir, NAME))

@@ -66,26 +66,24 @@ class SweptMap<Value> extends Map<string, Value> {
    * A round ends after as many entries as there were at its start: the iterator goes on to those that were added since, and where more
    * are added than swept it would stay among the living, while all behind it die.
    *
-   * @returns the share of dead ones among the next `count`, or the next ROUND_SLICES-th of all, if that is more; undefined at the end
+   * @param count at least so many entries are looked at, or the ROUND_SLICES-th part of all, if that is more
+   * @returns whether the round has ended
    */
-  sweep(count: number, isDead: (value: Value) => boolean): number | undefined {
+  sweep(count: number, isDead: (value: Value) => boolean): boolean {
     if (this.#swept === undefined) {
       this.#swept = this.entries()
       this.#left = this.size
     }
     const slice = Math.max(count, Math.ceil(this.size / ROUND_SLICES))
-    let dead = 0
     for (let seen = 0; seen < slice; seen++) {
       const { value: entry, done } = this.#swept.next()
       if (done === true || this.#left-- === 0) {
         this.#swept = undefined
-        return undefined
+        return true
       }
-      if (!isDead(entry[1])) continue
-      this.delete(entry[0])
-      dead++
+      if (isDead(entry[1])) this.delete(entry[0])
     }
-    return dead / slice
+    return false
   }
 }
 
@@ -134,25 +132,17 @@ function uint32At(text: string, at: number): number {
 }
 
 const SWEEP_COUNT = 500
-/** With pauses of 100 ms, a round takes a minute at most, for which a window lives: the dead do not outnumber the living. */
-const ROUND_SLICES = 600
-/** A sweep reads live entries too, so the pause is short only while many are dead. */
-const SWEEP_PAUSES_MS = [
-  { deadShareMin: 0.5, pauseMs: 5 },
-  { deadShareMin: 0.1, pauseMs: 20 },
-  { deadShareMin: 0, pauseMs: 100 },
-] as const
+/** A round takes 42 s at most. A window lives for a minute, so the dead do not outnumber the living. */
+const [ROUND_SLICES, SWEEP_PAUSE_MS] = [600, 70]
 const SWEEP_IDLE_MS = 1000
 
 /** Removes the dead among the next entries. @returns the pause until the next call, milliseconds */
 export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number {
   const [wallMs, monotonicMs] = [clocks.wallMs(), clocks.monotonicMs()]
-  const shares = [
+  const haveEnded = [
     state.windows.sweep(count, value => isWindowDead(value, monotonicMs)),
     state.marks.sweep(count, value => isMarkDead(value, wallMs, monotonicMs)),
     state.meters.sweep(count, meter => isMeterDead(meter, wallMs)),
-  ].filter(share => share !== undefined)
-  if (shares.length === 0) return SWEEP_IDLE_MS
-  const deadShare = Math.max(...shares)
-  return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
+  ]
+  return haveEnded.every(Boolean) ? SWEEP_IDLE_MS : SWEEP_PAUSE_MS
 }

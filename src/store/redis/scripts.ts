@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { PRICING } from '../../domain/pricing.ts'
 
 export interface Script {
   readonly files: readonly string[]
@@ -11,8 +12,20 @@ export interface Script {
 
 const LUA = new URL('./lua/', import.meta.url)
 
+/** Written before the files, so that visits/meters.lua has no copy of these numbers. */
+const CONSTANTS = Object.entries({
+  NETWORK_RECENT_MS: PRICING.networkRecentMs,
+  SITE_RECENT_MS: PRICING.siteRecentMs,
+  USUAL_MS: PRICING.usualMs,
+  BUDGET_FACTOR: PRICING.budgetFactor,
+  LEARNED_SHARE: PRICING.learnedShare,
+  LEARNS_ALL_MS: PRICING.learnsAllMs,
+  RETURNING_PROOFS: PRICING.returningProofs,
+}).map(([name, value]) => `local ${name} = ${value}`)
+
 function load(...files: string[]): Script {
-  const text = files.map(file => readFileSync(new URL(`${file}.lua`, LUA), 'utf8')).join('\n')
+  const texts = files.map(file => readFileSync(new URL(`${file}.lua`, LUA), 'utf8'))
+  const text = [...CONSTANTS, ...texts].join('\n')
   return { files, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 

@@ -6,8 +6,7 @@
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
 -- The head of the call; store/wire.ts and epoch.lua explain it.
-local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
-  budget_factor, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
+local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count = unpack_bytes('>I4I4I4I4dI2', ARGV[2])
 -- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
 local NO_TIME = 4294967295 -- in place of a time

@@ -2,8 +2,8 @@
 -- They have numbers, in the order of the call's keys. 1 and 2 are the times of the shard's first proof, and of the first under the
 -- present names of networks, rewritten once a day so that they do not expire:         | renewed, Unix ms 8 | zero 4 | born, Unix ms 8 |
 -- From time.lua: wall
--- From shared.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, budget_factor,
---   learned_share, learns_all_ms, returning_proofs, values, EPOCH_KEYS, at_end, seconds_text, shares_step
+-- From shared.lua: call, pack, unpack_bytes, meter_count, values, EPOCH_KEYS, at_end, seconds_text, shares_step
+-- From scripts.ts: NETWORK_RECENT_MS, SITE_RECENT_MS, USUAL_MS, BUDGET_FACTOR, LEARNED_SHARE, LEARNS_ALL_MS, RETURNING_PROOFS
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
@@ -28,22 +28,22 @@ local function meter_of(number, recent_ms)
   if values[EPOCH_KEYS + number] then
     local at, recent, usual = unpack_bytes(METER, values[EPOCH_KEYS + number])
     local elapsed = math.abs(wall - at)
-    meter.recent, meter.usual = recent * math.exp(-elapsed / recent_ms), usual * math.exp(-elapsed / usual_ms)
+    meter.recent, meter.usual = recent * math.exp(-elapsed / recent_ms), usual * math.exp(-elapsed / USUAL_MS)
   end
   meters[number] = meter
   return meter
 end
 
--- At most a share of the budget (`free` proofs a minute, or `budget_factor` times the usual rate) is learned as usual, but all in
+-- At most a share of the budget (`free` proofs a minute, or `BUDGET_FACTOR` times the usual rate) is learned as usual, but all in
 -- the first hour, while nothing is known to be usual.
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
   -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
   -- only one and has faded since, `recent` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
-  local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-meter_age / usual_ms))) -- milliseconds that `usual` stands for
-  local learned = learned_share * math.max(free, budget_factor * meter.usual * MINUTE_MS / gathered)
-  local share = (meter_age < learns_all_ms or recent <= learned) and 1 or learned / recent
+  local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-meter_age / USUAL_MS))) -- milliseconds that `usual` stands for
+  local learned = LEARNED_SHARE * math.max(free, BUDGET_FACTOR * meter.usual * MINUTE_MS / gathered)
+  local share = (meter_age < LEARNS_ALL_MS or recent <= learned) and 1 or learned / recent
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
@@ -56,8 +56,8 @@ local function add_proof(fields, start, accepted, proofs)
   for index = 0, count - 1 do
     local free = unpack_bytes('>I3', fields, start + 3 * index)
     local number = unpack_bytes('>I2', fields, start + 3 * count + 2 * index)
-    if index > 0 then add(number, proofs, network_recent_ms, free, names_age)
-    elseif accepted >= returning_proofs then add(number, proofs, site_recent_ms, free, age) end
+    if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free, names_age)
+    elseif accepted >= RETURNING_PROOFS then add(number, proofs, SITE_RECENT_MS, free, age) end
   end
 end
 
