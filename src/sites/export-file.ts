@@ -140,6 +140,10 @@ export function diffWithFile(
     // may set none of them on plan free.
     const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isCopy = entry.updatedAt !== undefined
+    if (isCopy && !isNew && updatedAt < updatedAtOf(before) && changes.length > 0)
+      problems.push(
+        `sites[${index}].updatedAt: the store has a newer copy of ${siteKey ?? settings.name}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`,
+      )
     for (const { field } of changes)
       if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)

@@ -176,6 +176,17 @@ test('an entry means the site with its key, else the one with its name, else a n
   assert.equal(changes[3]!.after.createdAt, NOW)
 })
 
+test('a copy with other settings than a newer one of the store is a problem; without its time it is written', () => {
+  const newer = site({ threshold: 0.7, updatedAt: 5 })
+  const settings = { ...SITE_DEFAULTS, name: 'shop' }
+  const problems = (entry: Partial<SiteEntry>) =>
+    diffWithFile([{ siteKey: newer.siteKey, settings, ...entry }], [newer], ...OPTIONS).problems
+  const line = `sites[0].updatedAt: the store has a newer copy of ${newer.siteKey}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`
+  assert.deepEqual(problems({ updatedAt: 4 }), [line])
+  for (const entry of [{ updatedAt: 5 }, {}, { updatedAt: 4, settings: { ...settings, threshold: 0.7 } }])
+    assert.deepEqual(problems(entry), [])
+})
+
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {
   const rules = { allow: [], block: ['10.0.0.1'] }
   const asleep = site({ plan: 'free', ipRules: rules })
