@@ -108,7 +108,7 @@ export function newKey(
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
-  if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`)
+  if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`, { cause: siteKey })
   if (site.deletedAt !== undefined)
     throw new OperatorError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
@@ -179,7 +179,7 @@ export async function revokeApiKey(
 /** Finds an API key, expired or not. @throws OperatorError if it is revoked */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
-  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`)
+  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
   if (key.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
   return key
 }
