@@ -295,10 +295,8 @@ function programTests(name: string, command: string, ...args: readonly string[])
     } catch (error) {
       const { stdout, stderr } = error as { stdout: string; stderr: string }
       // A trace may quote the line that raises, with its texts in quotation marks; the reason itself comes last.
-      const reasons = (stderr + stdout).match(
-        /(?<!")(POWGATE_\w+ (?:is not set|does not begin with \w+)|status \d+, .+|no answer: .+)/g,
-      )
-      const why = reasons?.at(-1)
+      const reasons = /(?<!")(POWGATE_\w+ (?:is not set|does not .+?http)|status \d+, .+|no answer: .+)/g
+      const why = (stderr + stdout).match(reasons)?.at(-1)
       assert.ok(why !== undefined, `says nothing of why: ${stderr}${stdout}`)
       return { word: undefined, why }
     }
@@ -309,7 +307,6 @@ function programTests(name: string, command: string, ...args: readonly string[])
     const whyOf = async (changes: NodeJS.ProcessEnv) =>
       (await ended('x', freshAddress(), { ...env, ...changes })).why
     const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
-    // Many files of secrets end with a newline.
     assert.match(await whyOf({ POWGATE_API_KEY: `${wrong}\n` }), /^status 401, .*invalid-credentials/)
     for (const setting of ['POWGATE_API_KEY', 'POWGATE_URL'])
       for (const value of ['\n', undefined])
