@@ -76,7 +76,7 @@ export class Input {
     return this.#values.get(name)
   }
 
-  /** Of a flag or an argument that is declared as required. */
+  /** Takes the name of a flag or an argument that is declared as required. */
   required(name: string): string {
     return this.text(name)!
   }
