@@ -189,10 +189,9 @@ test('addresses and the domain have no I/O, clock or randomness of their own', (
     const impure = /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./
     const found = impure.exec(readFileSync(file, 'utf8'))?.[0]
     assert.equal(found, undefined, `${relative(ROOT, file)} has ${found}: such things are arguments`)
-    for (const imported of importsOf(file)) {
+    for (const imported of importsOf(file))
       if (!imported.endsWith('.ts'))
         assert.match(imported, /^(node:(crypto|net)|#hashwx)$/, `${relative(ROOT, file)} imports ${imported}`)
-    }
   }
 })
 

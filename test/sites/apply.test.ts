@@ -116,9 +116,8 @@ describe('apply', { concurrency: true }, () => {
           'news (with a new key): would be created',
           '    ipRules.block: [10.0.0.0/8]',
           `Nothing was written. It would be in ${place}: 1 created, 1 changed; 0 as the file says already.`,
-        ]) {
+        ])
           assert.ok(said.split('\n').includes(line), line)
-        }
         const dry = await powgate.json('apply --file', file, '--dry-run')
         assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
 
