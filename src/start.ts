@@ -73,8 +73,9 @@ async function runPrimary(): Promise<void> {
     release()
     const { host, port, workers } = config
     writeServiceUrl(config)
-    if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
-    log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
+    const url = localUrl({ host: /^(0\.0\.0\.0|::)$/.test(host) ? 'localhost' : host, port })
+    if (demo === 'on') log.info(`the demo page is at ${url}/demo`)
+    log.info({ host, port, workers, store }, `powgate listens on ${url}`)
     lifecycle.started({ config, settings: values })
   } catch (error) {
     if (lifecycle?.isStopping) return // it was told to stop while it waited for the store

@@ -81,13 +81,11 @@ export function installPrograms(...programs: readonly string[]): void {
 }
 
 function installPackages(missing: readonly string[]): void {
-  if (!IS_ROOT || !isThere('apt-get')) {
+  if (!IS_ROOT || !isThere('apt-get'))
     giveUp(`The tests need ${missing.join(', ')}: install with 'apt-get install ${missing.join(' ')}'.`)
-  }
   process.stdout.write(`Installing ${missing.join(', ')} ...\n`)
-  if (!apt('update', '-q') || !aptInstall(missing)) {
+  if (!apt('update', '-q') || !aptInstall(missing))
     giveUp(`Could not install ${missing.join(', ')}: install it by hand, then run the tests again.`)
-  }
 }
 
 function giveUp(why: string): never {

@@ -47,12 +47,12 @@ const IMPORTS: Readonly<Record<string, string>> = {
   http: 'addresses domain protocol words',
   endpoints: 'addresses domain http protocol store',
   openapi: 'domain http protocol',
-  demo: 'addresses domain http protocol store',
+  demo: 'addresses config domain http protocol store',
   widget: 'http protocol',
   log: 'addresses domain http',
   metrics: 'addresses domain http protocol server-build.ts words',
   sites: 'addresses config demo domain log store version.ts words',
-  check: 'addresses config dashboard demo domain http process server-build.ts sites store words',
+  check: 'addresses config dashboard demo domain http process server-build.ts sites store version.ts words',
   explain: 'domain protocol words',
   admin: 'addresses config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics process protocol store words',
@@ -189,10 +189,9 @@ test('addresses and the domain have no I/O, clock or randomness of their own', (
     const impure = /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./
     const found = impure.exec(readFileSync(file, 'utf8'))?.[0]
     assert.equal(found, undefined, `${relative(ROOT, file)} has ${found}: such things are arguments`)
-    for (const imported of importsOf(file)) {
+    for (const imported of importsOf(file))
       if (!imported.endsWith('.ts'))
         assert.match(imported, /^(node:(crypto|net)|#hashwx)$/, `${relative(ROOT, file)} imports ${imported}`)
-    }
   }
 })
 

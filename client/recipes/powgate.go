@@ -28,9 +28,12 @@ func verify(token, ip string) (code string, err error) {
 	if len(token) > 1024 {
 		return "invalid-body", nil // powgate says the same, and of a far longer one nothing
 	}
-	for _, name := range []string{"POWGATE_URL", "POWGATE_API_KEY"} {
-		if os.Getenv(name) == "" {
+	for name, start := range map[string]string{"POWGATE_URL": "http", "POWGATE_API_KEY": "sk_"} {
+		if setting(name) == "" {
 			return "", fmt.Errorf("%s is not set", name)
+		}
+		if !strings.HasPrefix(setting(name), start) {
+			return "", fmt.Errorf("%s does not begin with %s", name, start)
 		}
 	}
 	// The key is new for each call, and the same for its retries: they are one redemption.
@@ -60,6 +63,11 @@ func verify(token, ip string) (code string, err error) {
 	}
 }
 
+// setting leaves out the newline with which many files of secrets end.
+func setting(name string) string {
+	return strings.TrimSpace(os.Getenv(name))
+}
+
 type answer struct {
 	Success bool
 	Code    string
@@ -67,11 +75,11 @@ type answer struct {
 
 // send gives the status 0 and an error if no whole answer came.
 func send(body []byte) (status int, result answer, err error) {
-	request, err := http.NewRequest("POST", strings.TrimRight(os.Getenv("POWGATE_URL"), "/")+"/verify-token", bytes.NewReader(body))
+	request, err := http.NewRequest("POST", strings.TrimRight(setting("POWGATE_URL"), "/")+"/verify-token", bytes.NewReader(body))
 	if err != nil {
 		return 0, result, err
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("POWGATE_API_KEY"))
+	request.Header.Set("Authorization", "Bearer "+setting("POWGATE_API_KEY"))
 	request.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(request)
 	if err != nil {

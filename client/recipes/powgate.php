@@ -4,20 +4,22 @@
 /** No answer, a limit, a wrong key: never a pass. The message says which; it is for your log. */
 class NoVerdict extends Exception {}
 
-function powgate_setting(string $name): string {
-    return getenv($name) ?: throw new NoVerdict("$name is not set");
+function powgate_setting(string $name, string $start): string {
+    $value = trim((string) getenv($name)); // many files of secrets end with a newline
+    if (str_starts_with($value, $start)) return $value;
+    throw new NoVerdict($name . ($value === '' ? ' is not set' : " does not begin with $start"));
 }
 
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(mixed $token, string $ip, int $retries = 2): ?string {
     if (!is_string($token) || $token === '') return 'token-missing';
     if (strlen($token) > 1024) return 'invalid-body'; // powgate says the same, and of a far longer one nothing
-    $url = rtrim(powgate_setting('POWGATE_URL'), '/') . '/verify-token';
+    $url = rtrim(powgate_setting('POWGATE_URL', 'http'), '/') . '/verify-token';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [
         'method' => 'POST',
-        'header' => ['Authorization: Bearer ' . powgate_setting('POWGATE_API_KEY'), 'Content-Type: application/json'],
+        'header' => ['Authorization: Bearer ' . powgate_setting('POWGATE_API_KEY', 'sk_'), 'Content-Type: application/json'],
         'content' => json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE),
         'timeout' => 1,
         'ignore_errors' => true,

@@ -17,10 +17,10 @@ class EveryAnswer(urllib.request.HTTPErrorProcessor):
     https_response = http_response
 
 
-def setting(name):
-    value = os.environ.get(name)
-    if not value:
-        raise NoVerdict(name + " is not set")
+def setting(name, start):
+    value = os.environ.get(name, "").strip()  # many files of secrets end with a newline
+    if not value.startswith(start):
+        raise NoVerdict(name + (" does not begin with " + start if value else " is not set"))
     return value
 
 
@@ -35,8 +35,8 @@ def verify(token, ip):
         return "invalid-body"  # powgate says the same, and of a far longer one nothing
     # The key is new for each call, and the same for its retries: they are one redemption.
     body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
-    headers = {"Authorization": "Bearer " + setting("POWGATE_API_KEY"), "Content-Type": "application/json"}
-    request = urllib.request.Request(setting("POWGATE_URL").rstrip("/") + "/verify-token", data=body, headers=headers)
+    headers = {"Authorization": "Bearer " + setting("POWGATE_API_KEY", "sk_"), "Content-Type": "application/json"}
+    request = urllib.request.Request(setting("POWGATE_URL", "http").rstrip("/") + "/verify-token", data=body, headers=headers)
     for attempt in range(RETRIES + 1):
         status, answer = send(request)
         if status == 200 and answer.get("success") is True:

@@ -7,8 +7,11 @@ module Powgate
   # No answer, a limit, a wrong key: never a pass. The message says which; it is for your log.
   class NoVerdict < StandardError; end
 
-  def self.setting(name)
-    ENV.fetch(name, '').then { |value| value.empty? ? raise(NoVerdict, "#{name} is not set") : value }
+  def self.setting(name, start)
+    value = ENV.fetch(name, '').strip # many files of secrets end with a newline
+    return value if value.start_with?(start)
+
+    raise NoVerdict, "#{name} #{value.empty? ? 'is not set' : "does not begin with #{start}"}"
   end
 
   # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
@@ -17,9 +20,9 @@ module Powgate
     return 'token-missing' if token.empty?
     return 'invalid-body' if token.size > 1024 # of which powgate says the same, and of a far longer one nothing
 
-    uri = URI("#{setting('POWGATE_URL').sub(%r{/+\z}, '')}/verify-token")
+    uri = URI("#{setting('POWGATE_URL', 'http').sub(%r{/+\z}, '')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
-                                       'Authorization' => "Bearer #{setting('POWGATE_API_KEY')}")
+                                       'Authorization' => "Bearer #{setting('POWGATE_API_KEY', 'sk_')}")
     # The key is new for each call, and the same for its retries: they are one redemption.
     request.body = { token: token, expectedIp: ip, idempotencyKey: SecureRandom.uuid }.to_json
     options = { use_ssl: uri.scheme == 'https', open_timeout: 1, read_timeout: 1, max_retries: 0 }

@@ -9,9 +9,8 @@ import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts, namesOf, problemsWith } from '../process/host-registry.ts'
 import { isFirstStart } from '../sites/prepare-start.ts'
-import { hasServed } from '../sites/service-files.ts'
 import { siteWarnings } from '../sites/sites.ts'
-import { opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
+import { hasServedFrom, opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { differences } from '../store/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
@@ -106,14 +105,12 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
-  const noneYet = (): typeof NONE_YET => {
-    findings.facts.push([
-      'sites',
-      'none yet: unless you create one first, the start makes one for pages of this machine',
-    ])
+  const noneYet = () => {
+    const text = 'none yet: unless you create one first, the start makes one for pages of this machine'
+    findings.facts.push(['sites', text])
     return NONE_YET
   }
-  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServed(config)) return noneYet()
+  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServedFrom(dataDir)) return noneYet()
   const sites = await openSiteStore(config, warning => findings.warnings.push(warning))
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
@@ -140,7 +137,7 @@ async function countSites(store: SiteStore, findings: Findings): Promise<readonl
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
-  findings.warnings.push(...sites.flatMap(site => siteWarnings(site, living)))
+  for (const site of sites) findings.warnings.push(...siteWarnings(site, living))
   return sites
 }
 

@@ -8,15 +8,16 @@ import { type Config, configFlag, loadConfig, type ProcessEnvironment } from '..
 import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { IF_GONE, isSecretToBeMade, secretPath } from '../config/secrets.ts'
 import type { ServiceState } from '../dashboard/service-state.ts'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import { isNotDemo } from '../demo/site.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
-import { ifLost, restoreSteps } from '../sites/export-file.ts'
-import { hasServed } from '../sites/service-files.ts'
+import { noSitesText, restoreSteps } from '../sites/export-file.ts'
+import { hasServedFrom } from '../store/embedded/data-dir.ts'
+import { PROGRAM } from '../version.ts'
 import { OperatorError } from '../words/errors.ts'
 import { STORE_CAUSES } from '../words/reasons.ts'
 import { checkStore, type Findings, NONE_YET } from './check-store.ts'
@@ -47,11 +48,8 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeWatching(config, findings)
   const isOurs = await checkPorts(config, storedSites ?? [], findings)
   const sitesLost = isOurs ? passOnWarnings(ofService, findings) : 0
-  const hasNone = storedSites?.every(({ siteKey }) => DEMO_SITE_KEYS.has(siteKey))
-  if (hasNone && storedSites !== NONE_YET && sitesLost === 0)
-    findings.warnings.push(
-      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole${ifLost(config)}`,
-    )
+  const hasNone = storedSites !== NONE_YET && storedSites?.every(site => !isNotDemo(site))
+  if (hasNone && sitesLost === 0) findings.warnings.push(noSitesText(config, false))
   checkKernel(config, findings)
 }
 
@@ -90,7 +88,7 @@ function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warni
   if (secrets.length === 0) {
     const isMissing = isSecretToBeMade(config)
     facts.push(['secrets', isMissing ? 'generated at the start' : 'generated, in the data directory'])
-    if (isMissing && hasServed(config))
+    if (isMissing && hasServedFrom(config.dataDir))
       warnings.push(`POWGATE_DATA_DIR: the secret ${secretPath(config)}: ${IF_GONE}`)
     return
   }
@@ -118,7 +116,7 @@ function describeRules(config: Config, { facts, notes }: Findings, sites?: reado
   const isLimitInUse = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
   if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && isLimitInUse)
     notes.push(
-      `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
+      `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: ${PROGRAM} site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
   const open = Object.entries(failOpen).flatMap(([endpoint, isOpen]) => (isOpen ? [`/${endpoint}`] : []))
   if (config.redis !== undefined)
@@ -201,7 +199,7 @@ async function checkPort(
 
 /** True if the service at the port knows one of the store's random site keys. Without a site, any powgate is taken for this one. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
-  const site = sites.find(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+  const site = sites.find(isNotDemo)
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
   const proxies = config.proxyProtocol ? config.trustedProxies : undefined
   const { nonce, code } = (await ask(config, '/challenge', headers, proxies)) ?? {}

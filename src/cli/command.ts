@@ -76,10 +76,9 @@ export class Input {
     return this.#values.get(name)
   }
 
+  /** Takes the name of a flag or an argument that is declared as required. */
   required(name: string): string {
-    const text = this.text(name)
-    if (text === undefined) throw new Error(`${name} is read as required, but is not declared so`)
-    return text
+    return this.text(name)!
   }
 }
 
@@ -93,8 +92,7 @@ function usageOf({ name, positionals, flags }: Command): string {
   const required = Object.entries(flags)
     .filter(([, { isRequired }]) => isRequired)
     .map(([flag, { value }]) => `--${flag} ${value?.placeholder}`)
-  const hasMore = Object.keys(flags).length > required.length
-  return [name, ...words, ...required, ...(hasMore ? ['[flags]'] : [])].join(' ')
+  return [name, ...words, ...required, '[flags]'].join(' ')
 }
 
 /** Reads what follows a command's name, and the variables of the flags that are not given. @throws UsageError */

@@ -48,8 +48,10 @@ export function requireOutput(): void {
 
 export type Pair = readonly [name: string, value: string]
 
+const widest = (texts: readonly string[]) => texts.reduce((most, { length }) => Math.max(most, length), 0)
+
 export function inColumns(pairs: readonly Pair[]): string[] {
-  const width = Math.max(...pairs.map(([name]) => name.length))
+  const width = widest(pairs.map(([name]) => name))
   return pairs.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
 }
 
@@ -59,7 +61,7 @@ export function printPairs(pairs: readonly Pair[]): void {
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = [head.map(title => title.toUpperCase()), ...rows]
-  const widths = head.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
+  const widths = head.map((_, column) => widest(table.map(row => row[column]!)))
   for (const row of table) {
     const cells = row.map((cell, column) => cell.padEnd(widths[column]!))
     printLine(cells.join('  ').trimEnd())

@@ -2,7 +2,7 @@
 
 import { type Config, gatherSettings, localUrl, parseConfig, storeNameIn } from '../config/config.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import { isNotDemo } from '../demo/site.ts'
 import type { CachedRecords, SiteRecord } from '../domain/site.ts'
 import { restoreSteps } from '../sites/export-file.ts'
 import type { SiteStore } from '../store/store.ts'
@@ -24,7 +24,7 @@ export async function withStore<Result>(action: (store: SiteStore) => Promise<Re
     store = await openSiteStore(config)
     return await action(store)
   } catch (error) {
-    if (error instanceof OperatorError) throw error
+    if (error instanceof OperatorError) throw await withRestoreSteps(error)
     throw new OperatorError(`the store failed: ${systemErrorText(error)}`, { cause: error })
   } finally {
     await store?.close()
@@ -46,16 +46,28 @@ export function nameOfStore(): string {
   return storeNameIn(commandSettings())
 }
 
-export const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
+/** What the running service of this store remembers, which the store may have lost; nothing if it is another's, or none answers. */
+export async function remembered(): Promise<CachedRecords> {
+  const records = await recordsOfService().catch(() => undefined)
+  return records?.storeName === nameOfStore() ? records : { sites: [], apiKeys: [] }
+}
+
+/** @param error if the store lacks a site or an API key, its key or id is the cause */
+async function withRestoreSteps(error: OperatorError): Promise<OperatorError> {
+  if (typeof error.cause !== 'string') return error
+  const { sites, apiKeys } = await remembered()
+  const keys = [...sites.map(({ siteKey }) => siteKey), ...apiKeys.map(({ id }) => id)]
+  if (!keys.includes(error.cause)) return error
+  return new OperatorError(`${error.message}, but the running service remembers it: ${restoreSteps()}`)
+}
 
 /**
  * Refuses names of sites that the store has lost and the running service remembers. Made anew they would get other keys, which no
  * page has, and would stand beside the old ones once those are restored. @throws OperatorError
  */
 export async function refuseLostNames(store: SiteStore, names: readonly string[]): Promise<void> {
-  if (names.length === 0 || commandSettings().adminPort === undefined) return
-  const { sites, storeName } = await recordsOfService().catch(() => ({ sites: [], storeName: '' }))
-  if (storeName !== nameOfStore()) return // the service of another store
+  if (names.length === 0) return
+  const { sites } = await remembered()
   for (const { name, siteKey } of sites)
     if (names.includes(name) && (await store.readSite(siteKey)) === undefined)
       throw new OperatorError(
@@ -76,9 +88,7 @@ export async function recordsOfService(): Promise<
   const { adminHost, adminPort } = commandSettings()
   if (adminPort === undefined)
     throw new OperatorError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
-  // The name `localhost` could lead to [::1], where another program may listen.
-  const host = adminHost === '0.0.0.0' || adminHost === '::' ? '127.0.0.1' : adminHost
-  const url = localUrl({ host, port: adminPort }) + RECORDS_PATH
+  const url = localUrl({ host: adminHost, port: adminPort }) + RECORDS_PATH
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
@@ -92,9 +102,14 @@ export async function recordsOfService(): Promise<
       storeName,
     }
   } catch (error) {
-    const { message, cause } = error as Error
-    throw new OperatorError(
-      `cannot read the sites of the service at ${url}: ${(cause as Error)?.message ?? message}`,
-    )
+    throw new OperatorError(`cannot read the sites of the service at ${url}: ${causeOf(error as Error)}`)
   }
+}
+
+/** `fetch` wraps the error in another; for a host with several addresses there is a list of them inside. */
+export function causeOf(error: Error): string {
+  const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
+  if (/^ERR_SSL|^EPROTO/.test(cause?.code ?? ''))
+    return 'what listens there does not speak TLS: use http://, or the address of the proxy that has the certificate'
+  return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }

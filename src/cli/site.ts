@@ -1,13 +1,13 @@
 /** The commands `powgate site ...`. Those that change sites do it by sites/sites.ts, which also writes the audit log. */
 
 import { configFlag } from '../config/config.ts'
+import { isNotDemo } from '../demo/site.ts'
 import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { exportFile, ifLost, inOrderOfCreation, restoreSteps } from '../sites/export-file.ts'
+import { exportFile, inOrderOfCreation, noSitesText, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
-import { hasServed, serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
   commit,
@@ -26,10 +26,10 @@ import { printJson, printLine, printPairs, printTable, requireOutput, sayIfOutpu
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import {
   commandSettings,
-  isNotDemo,
   nameOfStore,
   recordsOfService,
   refuseLostNames,
+  remembered,
   withStore,
 } from './site-store.ts'
 import { findKeys, printKeys, siteLines } from './views.ts'
@@ -87,7 +87,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site delete',
-    about: 'Delete a site and its API keys for good. Its site key is never used again.',
+    about: 'Delete a site, by its --name too, and its API keys for good. Its site key is never used again.',
     positionals: [SITE_KEY],
     flags: {
       name: { ...SITE_FLAGS.name!, about: 'Name of the site, so that you do not delete another by mistake.' },
@@ -158,15 +158,11 @@ async function runCreate(input: Input): Promise<void> {
   printPairs([['API key', apiKey], ...siteLines(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const config = commandSettings()
-  // Before the first start the settings may not be the service's, but `try` finds the service later.
-  const isGuess = config.redis === undefined && !hasServed(config)
-  const target = isGuess ? configFlag() : ` --url ${serviceUrl(config)}`
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
     '',
-    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}${target}${origin}`,
+    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}${configFlag()}${origin}`,
     ...(site.limits?.redeem === undefined ? ['', redeemText(site)] : []),
   )
 }
@@ -199,19 +195,16 @@ async function runDelete(input: Input): Promise<void> {
 async function runList(input: Input): Promise<void> {
   const sites = inOrderOfCreation(await withStore(store => store.listSites()))
   if (input.has('json')) return printJson(sites)
-  if (sites.length === 0) return printLine(await noSitesText())
+  if (sites.length === 0) {
+    const lost = (await remembered()).sites.length
+    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), false).slice(1)}`)
+    const text = `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}`
+    return printLine(`${text}: ${restoreSteps()}`)
+  }
   const rows = sites.map(site => {
     return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
   printTable(['site key', 'name', 'state', 'origins'], rows)
-}
-
-async function noSitesText(): Promise<string> {
-  const remembered = await recordsOfService().catch(() => undefined)
-  const lost = remembered?.sites.length ?? 0
-  if (lost === 0)
-    return `There are no sites in ${nameOfStore()}. Create one: ${PROGRAM} site create --name NAME${configFlag()}${ifLost(commandSettings())}`
-  return `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}: ${restoreSteps()}`
 }
 
 async function runShow(input: Input): Promise<void> {

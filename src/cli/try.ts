@@ -12,10 +12,9 @@ import type { Challenge, Solution, VerificationResult } from '../protocol/wire.t
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sites/service-files.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
-import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
-import { commandSettings } from './site-store.ts'
+import { causeOf, commandSettings } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
 
 const ANSWER_MS_MAX = 10_000
@@ -239,14 +238,6 @@ async function callService<Answer>(
     throw new OperatorError(`${call} answered ${response.status}${explanation(response, answer)}`)
   if (answer === undefined) throw new OperatorError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
-}
-
-/** `fetch` wraps the error in another; for a host with several addresses there is a list of them inside. */
-function causeOf(error: Error): string {
-  const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
-  if (/^ERR_SSL|^EPROTO/.test(cause?.code ?? ''))
-    return 'what listens there does not speak TLS: use http://, or the address of the proxy that has the certificate'
-  return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }
 
 function explanation(response: Response, answer: Fields | undefined): string {

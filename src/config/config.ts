@@ -232,8 +232,9 @@ export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }
 
+/** The URL by which this machine reaches a listener. The name `localhost` has two addresses, and another program may listen at one of them. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
-  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
+  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 

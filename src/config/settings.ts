@@ -45,12 +45,8 @@ function limits() {
 }
 
 /** Accepts any text; what `expects` says is checked where the value is read. */
-function text(fallback: string, expects: string, about: string): Setting {
-  return { accepts: () => true, fallback, expects, about }
-}
-
 function optional(expects: string, about: string): Setting {
-  return text('', expects, about)
+  return { accepts: () => true, fallback: '', expects, about }
 }
 
 function secret(expects: string, about: string): Setting {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
+import { type Config, localUrl } from '../config/config.ts'
 import type { Ending } from '../domain/ending.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { type ContentRoute, type StaticFile, staticFile } from '../http/content.ts'
@@ -38,17 +39,14 @@ const PAGE_HEADERS: HeaderList = [
 ]
 const HTML = 'text/html; charset=utf-8'
 
-type ServiceAddress = Readonly<{ host: string; port: number }>
-
-export function demoRoutes(listener: ServiceAddress, secret: string): ContentRoute[] {
+export function demoRoutes(config: Config, secret: string): ContentRoute[] {
   const form = staticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
-  const url = urlOf(listener)
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
     file('/demo', form),
     file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8')),
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8')),
-    { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKeys) },
+    { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, config, apiKeys) },
   ]
 }
 
@@ -63,16 +61,8 @@ export const DEMO_OFF: ContentRoute = {
   handle: exchange => exchange.answer(OFF),
 }
 
-/** The demo's backend calls an address, not `localhost`: that name has two, and another service may listen on the other. */
-function urlOf({ host, port }: ServiceAddress): string {
-  const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
-}
-
 /** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
-/** One IPv6 visitor can have a whole /64. */
-const V6_PREFIX_BITS = 64
 const MINUTE_MS = 60_000
 /** Bounds the memory: beyond so many visitors, all are counted anew. */
 const VISITORS_MAX = 10_000
@@ -80,8 +70,8 @@ const VISITORS_MAX = 10_000
 const minuteOf = new Map<string, { readonly sinceMs: number; forms: number }>()
 
 /** Counts a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
-function admit(address: Address): boolean {
-  const key = visitorKey(address, V6_PREFIX_BITS)
+function admit(address: Address, ipv6PrefixBits: number): boolean {
+  const key = visitorKey(address, ipv6PrefixBits)
   const nowMs = performance.now()
   let minute = minuteOf.get(key)
   if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
@@ -102,7 +92,9 @@ const NO_TOKEN =
   'The form came without a token. Go back, allow JavaScript, wait for the word Verified, and send it again.'
 const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
-function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<PuzzleName, string>>): void {
+type ApiKeys = Readonly<Record<PuzzleName, string>>
+
+function handleSubmit(exchange: Exchange, config: Config, apiKeys: ApiKeys): void {
   const { address } = exchange
   const answer = (decision: FormDecision) => exchange.answer(decisionReply(decision))
   const refuse = (status: number, code: string, text: string) => answer(refusedForm(status, code, text))
@@ -112,12 +104,13 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
       return refuse(415, 'content-type', 'The form must be sent urlencoded.')
     const form = readForm(body.toString('utf8'))
     if (form.token === '') return refuse(400, 'no-token', NO_TOKEN)
-    if (address === undefined || !admit(address))
+    if (address === undefined || !admit(address, config.ipv6PrefixBits))
       return refuse(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.')
     // `redeem` never rejects, and `guard` takes what `decide` may throw.
-    redeem(url, apiKeys[form.puzzle], { token: form.token, expectedIp: formatAddress(address) }).then(
-      exchange.guard(redemption => answer(decide(form, redemption))),
-    )
+    redeem(localUrl(config), apiKeys[form.puzzle], {
+      token: form.token,
+      expectedIp: formatAddress(address),
+    }).then(exchange.guard(redemption => answer(decide(form, redemption))))
   })
 }
 

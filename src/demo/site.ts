@@ -18,6 +18,7 @@ const SITES = {
 
 export const demoSiteKey = (puzzle: PuzzleName) => SITES[puzzle].siteKey
 export const DEMO_SITE_KEYS: ReadonlySet<string> = new Set(PUZZLES.map(demoSiteKey))
+export const isNotDemo = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
 
 /** Reveals nothing about the master secret (RFC 5869). */
 export function demoApiKey(secret: string, puzzle: PuzzleName): string {

@@ -1,10 +1,11 @@
 /** Judges backends by what all workers counted: which used half of a limit, name no visitor's address, or send a field that powgate does not check. */
 
 import { configFlag } from '../config/config.ts'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import { isNotDemo } from '../demo/site.ts'
 import { LIMIT_MAX, WINDOW_MS } from '../domain/limits.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
+import { PROGRAM } from '../version.ts'
 
 /** Fewer redemptions without a visitor's address may be an accident. */
 const UNBOUND_MIN = 20
@@ -50,7 +51,7 @@ export class Backends {
   }
 
   add(counts: readonly BackendCount[], nowMs = performance.now()): void {
-    const own = counts.filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey)) // strangers use up the demo's limit
+    const own = counts.filter(isNotDemo) // strangers use up the demo's limit
     this.#reports.push({ atMs: nowMs, counts: own.filter(({ badBody }) => badBody === undefined) })
     for (const { apiKeyId, siteKey, isJunk, count, named, ignored, badBody } of counts) {
       if (ignored !== undefined) this.#logOnce('field-ignored', siteKey, { field: ignored }, FIELD_IGNORED)
@@ -172,7 +173,7 @@ function useOf({ caller, limit, isJunk, bySite }: Window, hosts: number) {
   // A limit of its own takes a site out of the window that it shares, which helps if it makes half of the traffic.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
-    ? `powgate site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
+    ? `${PROGRAM} site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
   const estimate = hosts > 1 ? `, if each of ${hosts} hosts gets as many as this one` : ''

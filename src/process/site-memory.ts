@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import { isNotDemo } from '../demo/site.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { connectSites, reachSites } from '../store/open.ts'
@@ -112,6 +112,5 @@ const countOf = ({ sites, apiKeys }: CachedRecords) => sites.length + apiKeys.le
 /** Leaves out the demo's sites, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? NO_RECORDS
-  const isKept = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
-  return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }
+  return { sites: sites.filter(isNotDemo), apiKeys: apiKeys.filter(isNotDemo) }
 }

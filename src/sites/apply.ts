@@ -34,16 +34,17 @@ export async function planApply(
   const { revision } = await store.changesSince(undefined)
   const storedSites = await store.listSites()
   const diff = diffWithFile(sites, storedSites, missing, isDry, now, deletedSites)
+  const storedKeys = await store.listApiKeys()
+  const storedById = new Map(storedKeys.map(key => [key.id, key]))
   const siteKeysAfter = new Set([...sites, ...storedSites].flatMap(({ siteKey }) => siteKey ?? []))
   for (const { action, after } of diff.changes) if (action === 'delete') siteKeysAfter.delete(after.siteKey)
+  const problemsOf = (key: KeyEntry) => keyProblems(store, key, storedById.get(key.id), siteKeysAfter)
   const problems = [
     ...diff.problems,
     ...(sites.length === 0 ? emptyFileProblems(diff, missing) : []),
     ...(await deletedSiteProblems(store, diff)),
-    ...(await Promise.all(apiKeys.map(key => keyProblems(store, key, siteKeysAfter)))).flat(),
+    ...(await Promise.all(apiKeys.map(problemsOf))).flat(),
   ]
-  const storedKeys = await store.listApiKeys()
-  const storedById = new Map(storedKeys.map(key => [key.id, key]))
   const keysAdded = apiKeys
     .filter(key => replaces(key, storedById.get(key.id)))
     .map(key => ({ ...key, createdAt: key.createdAt || now, revokedAt: key.revokedAt ?? null }))
@@ -107,12 +108,13 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
 async function keyProblems(
   store: SiteStore,
   key: KeyEntry,
+  listed: ApiKeyRecord | undefined,
   siteKeysAfter: ReadonlySet<string>,
 ): Promise<string[]> {
   const { id, siteKey, secretSha256 } = key
   if (!siteKeysAfter.has(siteKey))
     return [`apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`]
-  const stored = await store.readApiKey(id)
+  const stored = listed ?? (await store.readApiKey(id)) // a deleted one is not listed
   if (stored?.deletedAt !== undefined)
     return [`apiKeys: ${id} was deleted with its site, and is not made again`]
   if (replaces(key, stored)) return []

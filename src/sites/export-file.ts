@@ -3,7 +3,7 @@
  * leaves out get their defaults.
  */
 
-import { type Config, configFlag } from '../config/config.ts'
+import { type Config, configFlag, storeNameIn } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord, updatedAtOf } from '../domain/site.ts'
@@ -32,10 +32,14 @@ export function restoreSteps(): string {
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
 }
 
-/** What to add where no sites are found: without the admin port, a service cannot be asked whether Redis has lost some. */
-export function ifLost({ redis, adminPort }: Pick<Config, 'redis' | 'adminPort'>): string {
-  if (redis === undefined || adminPort !== undefined) return ''
-  return '. If Redis has lost them, restart nothing, and apply your last export: without POWGATE_ADMIN_PORT the service cannot be asked'
+/** What to do where a store has no sites, or has lost them: a service that runs already remembers them, if it can be asked. */
+export function noSitesText(config: Config, isStart: boolean): string {
+  const { redis, adminPort } = config
+  const advice = isStart
+    ? 'restart no other host, and apply your last export'
+    : 'restart nothing, and apply your last export: without POWGATE_ADMIN_PORT the service cannot be asked'
+  const ifLost = redis && (isStart || adminPort === undefined) ? `. If Redis has lost them, ${advice}` : ''
+  return `there are no sites yet in ${storeNameIn(config)}: ${PROGRAM} site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: ${PROGRAM} site export --whole${ifLost}`
 }
 
 /**
@@ -140,6 +144,10 @@ export function diffWithFile(
     // may set none of them on plan free.
     const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isCopy = entry.updatedAt !== undefined
+    if (isCopy && !isNew && updatedAt < updatedAtOf(before) && changes.length > 0)
+      problems.push(
+        `sites[${index}].updatedAt: the store has a newer copy of ${siteKey ?? settings.name}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`,
+      )
     for (const { field } of changes)
       if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)

@@ -9,11 +9,11 @@ import {
   completed,
   difficultyProblem,
   FIELDS,
-  type SiteField,
   type SiteSettings,
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
+import { NAME, type ValueRule } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
 import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './export-file.ts'
@@ -55,11 +55,16 @@ export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
     checkNames(value.sites, problems)
   }
   // The last of two copies would win, perhaps that of before the key was revoked.
-  if (Array.isArray(value.apiKeys)) checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
+  if (Array.isArray(value.apiKeys)) {
+    for (const [index, key] of value.apiKeys.entries())
+      if (isRecord(key)) checkTexts(NAME, key.name, `apiKeys[${index}].name`, problems)
+    checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
+  }
   if (problems.lines.length > 0) return { problems: problems.lines }
   const { sites, apiKeys = [], deletedSites = [] } = value as ParsedFile
   const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => {
-    return { siteKey, settings: completed(given), keys, createdAt, updatedAt }
+    const names = keys && [...new Set(keys.map(name => name.trim()))]
+    return { siteKey, settings: completed(given), keys: names, createdAt, updatedAt }
   })
   return { value: { sites: entries, apiKeys, deletedSites } }
 }
@@ -80,8 +85,6 @@ function parsedJson(bytes: Uint8Array): Parsed<unknown> {
 class Problems {
   /** The problems by their paths in the file, such as `sites[3].limits.verify`. */
   readonly #lines = new Map<string, string>()
-  /** Paths, such as `sites[3].limits`, of what has a member with a problem. */
-  readonly #groups = new Set<string>()
 
   /** The problems in the order of the sites. If the file has another format or version, nothing else is reported. */
   get lines(): string[] {
@@ -91,12 +94,11 @@ class Problems {
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
   }
 
-  hasInside(group: string): boolean {
-    return this.#groups.has(group)
+  has(path: string): boolean {
+    return this.#lines.has(path)
   }
 
   add(path: string, text: string): void {
-    this.#groups.add(path.slice(0, Math.max(0, path.lastIndexOf('.'))))
     if (!this.#lines.has(path)) this.#lines.set(path, `${path}: ${text}`)
   }
 
@@ -124,20 +126,18 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
+const OF_DIFFICULTY = FIELDS.filter(({ path }) => path[0] === 'difficulty')
+
 /** @param path of the site, such as `sites[3]` */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
   // A stored test key would work even with test keys switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
-  for (const field of FIELDS) {
-    const value = valueIn(site, field)
-    if (Array.isArray(value))
-      for (const [index, item] of value.entries())
-        checkText(field, item, `${path}.${field.name}[${index}]`, problems)
-    else checkText(field, value, `${path}.${field.name}`, problems)
-  }
-  if (!isRecord(site.difficulty) || problems.hasInside(`${path}.difficulty`)) return
+  for (const field of FIELDS)
+    checkTexts(field.form.text, valueIn(site, field), `${path}.${field.name}`, problems)
+  checkTexts(NAME, site.keys, `${path}.keys`, problems)
+  if (!isRecord(site.difficulty) || OF_DIFFICULTY.some(({ name }) => problems.has(`${path}.${name}`))) return
   const hasBoth = 'base' in site.difficulty && 'solveMs' in site.difficulty
   const problem = hasBoth ? 'expected base or solveMs, got both' : difficultyProblem(difficultyOf(site))
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
@@ -151,11 +151,15 @@ function difficultyOf(site: Fields): SiteSettings['difficulty'] {
     .difficulty
 }
 
-function checkText({ form: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
-  if (text === undefined || typeof value !== 'string' || text.accepts(value)) return
-  const meant = text.suggest?.(value)
-  const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
-  problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
+/** @param value a list of texts, or one; what is none is no mistake here */
+function checkTexts(text: ValueRule | undefined, value: unknown, path: string, problems: Problems): void {
+  for (const [index, item] of [value].flat().entries()) {
+    if (text === undefined || typeof item !== 'string' || text.accepts(item)) continue
+    const meant = text.suggest?.(item)
+    const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
+    const place = Array.isArray(value) ? `${path}[${index}]` : path
+    problems.add(place, `expected ${text.expects}, got ${gotText(item)}${suggestion}`)
+  }
 }
 
 function checkUnique(entries: readonly unknown[], list: string, field: string, problems: Problems): void {

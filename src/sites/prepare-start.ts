@@ -4,19 +4,17 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, configFlag, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
-import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
+import { isNotDemo, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { StoreClient } from '../store/client/store-client.ts'
-import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
+import { hasServedFrom, opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { createStore } from '../store/open.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { StoreCause } from '../words/reasons.ts'
-import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
+import { noSitesText } from './export-file.ts'
+import { type FirstKeys, firstKeysPath, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, commit, newSite } from './sites.ts'
-
-/** The command for examples. `npm start` runs dist/main.js; every other start is itself this command (`powgate serve`). */
-const COMMAND = process.argv[1]?.endsWith('/dist/main.js') ? 'npm run -s powgate --' : PROGRAM
 
 /** Longer than the service gives a call to the store, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
@@ -44,7 +42,7 @@ export async function prepareStart(
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
   // A service that ran here had a secret; sites alone prove none, because commands need none. `resolveSecrets` below makes a new one.
-  const isSecretLost = isSecretToBeMade(config) && hasServed(config)
+  const isSecretLost = isSecretToBeMade(config) && hasServedFrom(config.dataDir)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })
     const openness = opennessOf(config.dataDir)
@@ -77,7 +75,7 @@ export async function isFirstStart({ redis }: Config, store: SiteStore): Promise
 
 /** Creates a first site on a new host without Redis, for people who try powgate. Returns whether /demo is served. */
 async function prepareSites(config: Config, log: Logger, store: SiteStore): Promise<'on' | 'off'> {
-  const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+  const sites = (await store.listSites()).filter(isNotDemo)
   const isFirst = await isFirstStart(config, store)
   const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
   if (isFirst) {
@@ -88,7 +86,7 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
     await commit(store, changes, authorInService('first start'))
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
-    log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
+    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true))
   } else if (demo === 'off') {
     const first = readFirstKeys(config.dataDir)?.siteKey
     const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
@@ -126,7 +124,7 @@ First start: a demo site was created, for pages of this machine: http://localhos
 
 Try the whole flow with these keys from another terminal:
 
-  ${variable}${COMMAND} try --url ${url}${configFlag()}
+  ${variable}${PROGRAM} try --url ${url}${configFlag()}
 
 ${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
-import { hasServedFrom, SERVICE_URL } from '../store/embedded/data-dir.ts'
+import { SERVICE_URL } from '../store/embedded/data-dir.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
@@ -15,18 +15,13 @@ export function writeServiceUrl(config: Config): void {
   try {
     if (config.redis === undefined) writeFileSync(urlPath(config.dataDir), localUrl(config))
   } catch {
-    // On a full disk, say. Commands then take the address from the settings, and `hasServed` does not know of this run.
+    // On a full disk, say. Commands then take the address from the settings, and `hasServedFrom` does not know of this run.
   }
 }
 
 /** Returns the address in the file, or that of the settings if the file is missing or empty. */
 export function serviceUrl(config: Config): string {
   return (config.redis === undefined && textOf(urlPath(config.dataDir))) || localUrl(config)
-}
-
-/** True if a service with the embedded store ever ran in this data directory. */
-export function hasServed({ redis, dataDir }: Config): boolean {
-  return redis === undefined && hasServedFrom(dataDir)
 }
 
 export interface FirstKeys {

@@ -29,9 +29,6 @@ export interface KeyOptions {
   readonly expiresAt?: number | null
 }
 
-/** The author's `how` where tests and benches give no author. */
-const CODE = 'code'
-
 /**
  * Makes a site's record. Settings that are not given get their defaults. `kept` has what no setting changes; if it is a whole
  * record, its fields of a later version of powgate are taken over too.
@@ -49,7 +46,7 @@ export function siteRecord(
 export async function createSite(
   store: SiteStore,
   options: SiteOptions & { name: string },
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<{ site: SiteRecord; apiKey: string }> {
   const { site, apiKey, changes } = newSite(options)
   await commit(store, changes, author)
@@ -74,7 +71,7 @@ export async function createApiKey(
   store: SiteStore,
   siteKey: string,
   options: KeyOptions = {},
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<{ record: ApiKeyRecord; apiKey: string }> {
   const created = newKey(siteKey, options, Date.now())
   await commit(store, [{ apiKey: created.record, expected: undefined }], author)
@@ -108,7 +105,7 @@ export function newKey(
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
-  if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`)
+  if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`, { cause: siteKey })
   if (site.deletedAt !== undefined)
     throw new OperatorError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
@@ -119,7 +116,7 @@ export async function updateSite(
   store: SiteStore,
   siteKey: string,
   change: SiteOptions | ((before: SiteRecord) => SiteSettings),
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<SiteRecord> {
   return changeSite(store, siteKey, author, (before, updatedAt) => {
     const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
@@ -132,7 +129,7 @@ export async function raiseSite(
   store: SiteStore,
   siteKey: string,
   raise: SiteRecord['raise'] | undefined,
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<SiteRecord> {
   return changeSite(store, siteKey, author, (before, updatedAt) =>
     siteRecord(before, { ...before, raise }, updatedAt),
@@ -158,7 +155,7 @@ export async function updateApiKey(
   store: SiteStore,
   id: string,
   options: KeyOptions,
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<ApiKeyRecord> {
   const before = await unrevokedKey(store, id)
   const { expiresAt: expiresBefore = null } = before
@@ -170,7 +167,7 @@ export async function updateApiKey(
 export async function revokeApiKey(
   store: SiteStore,
   id: string,
-  author: Author = authorOfCommand(CODE),
+  author: Author = authorOfCommand(),
 ): Promise<ApiKeyRecord> {
   const before = await unrevokedKey(store, id)
   return changeKey(store, before, { revokedAt: Date.now() }, author)
@@ -179,7 +176,7 @@ export async function revokeApiKey(
 /** Finds an API key, expired or not. @throws OperatorError if it is revoked */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
-  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`)
+  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
   if (key.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
   return key
 }
@@ -208,8 +205,8 @@ export async function commit(
     )
 }
 
-/** Names POWGATE_ACTOR, else who called sudo, else the process's user. @param how the command's name. @throws UsageError */
-export function authorOfCommand(how: string): Author {
+/** Names POWGATE_ACTOR, else who called sudo, else the process's user. @param how the command's name; tests give none. @throws UsageError */
+export function authorOfCommand(how = 'code'): Author {
   const { env } = process
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
   const actor = variable === undefined ? userName() : env[variable]!.trim()

@@ -33,7 +33,7 @@ for (const kind of STORE_KINDS) {
 
     test('a store without sites', async () => {
       assert.deepEqual(await powgate.json('site list'), [])
-      assert.match(await powgate.text('site list'), /^There are no sites in .+\. Create one: .+\n$/)
+      assert.match(await powgate.text('site list'), /^There are no sites yet in .+: powgate site .+\n$/)
       assert.deepEqual(await powgate.json('key list'), [])
       assert.equal(await powgate.text('key list'), 'There are no API keys.\n')
     })
@@ -235,7 +235,7 @@ describe('the settings of a service in a file, as a service manager gives them',
     writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
     const powgate = new Powgate({})
     const quoted = `'${dir}/operator'\\''s powgate.conf'`
-    assert.ok((await powgate.text('site list --config', config)).includes(` --config ${quoted}\n`))
+    assert.ok((await powgate.text('site list --config', config)).includes(` --config ${quoted}; `))
     const created = await powgate.json('site create --name x --config', config)
     assert.equal(created.store, store)
     const [site] = await powgate.json('site list --config', config)

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { printTable } from '../../src/cli/output.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const env = { PATH: process.env.PATH, SHLVL: '1', POWGATE_DATA_DIR: temporaryDir('lost-output') }
@@ -54,4 +55,11 @@ test('apply whose output is lost names the API keys that it made', () => {
   const [, id] = /nobody knows them \((\w{8})\)\.\n$/.exec(err)!
   assert.equal(status, 1)
   assert.match(powgate('key list', '').out, new RegExp(`^${id} `, 'm'))
+})
+
+test('a table may have 200,000 rows', context => {
+  const write = context.mock.method(process.stdout, 'write', () => true)
+  printTable(['key'], Array(200_000).fill(['k']))
+  write.mock.restore()
+  assert.equal(write.mock.callCount(), 200_001)
 })

@@ -135,6 +135,8 @@ for (const kind of STORE_KINDS) {
       writeFirstKeys(own, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
       const there = powgate.with({ POWGATE_DATA_DIR: own, HOST: 'own.invalid' })
       assert.match(await there.problem(1, `try --url http://own.invalid:${port}`), /^cannot reach /)
+      const everywhere = there.with({ POWGATE_URL: '', HOST: '0.0.0.0', PORT: `${await freePort()}` })
+      assert.match(await everywhere.problem(1, 'try'), /^cannot reach the service at http:..127\.0\.0\.1:/)
     })
 
     test('try --as calls as the clients of each vendor do, and compares the answers', async () => {

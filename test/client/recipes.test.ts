@@ -295,8 +295,8 @@ function programTests(name: string, command: string, ...args: readonly string[])
     } catch (error) {
       const { stdout, stderr } = error as { stdout: string; stderr: string }
       // A trace may quote the line that raises, with its texts in quotation marks; the reason itself comes last.
-      const reasons = (stderr + stdout).match(/(?<!")(POWGATE_\w+ is not set|status \d+, .+|no answer: .+)/g)
-      const why = reasons?.at(-1)
+      const reasons = /(?<!")(POWGATE_\w+ (?:is not set|does not .+?http)|status \d+, .+|no answer: .+)/g
+      const why = (stderr + stdout).match(reasons)?.at(-1)
       assert.ok(why !== undefined, `says nothing of why: ${stderr}${stdout}`)
       return { word: undefined, why }
     }
@@ -307,11 +307,12 @@ function programTests(name: string, command: string, ...args: readonly string[])
     const whyOf = async (changes: NodeJS.ProcessEnv) =>
       (await ended('x', freshAddress(), { ...env, ...changes })).why
     const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
-    assert.match(await whyOf({ POWGATE_API_KEY: wrong }), /^status 401, .*invalid-credentials/)
+    assert.match(await whyOf({ POWGATE_API_KEY: `${wrong}\n` }), /^status 401, .*invalid-credentials/)
     for (const setting of ['POWGATE_API_KEY', 'POWGATE_URL'])
-      for (const value of ['', undefined])
+      for (const value of ['\n', undefined])
         assert.equal(await whyOf({ [setting]: value }), `${setting} is not set`)
-    assert.match(await whyOf({ POWGATE_URL: `${network.origin()}/a-path` }), /^status 404, .*not-found/)
+    assert.equal(await whyOf({ POWGATE_URL: 'powgate:8080' }), 'POWGATE_URL does not begin with http')
+    assert.match(await whyOf({ POWGATE_URL: `${network.origin()}/a-path\n` }), /^status 404, .*not-found/)
     const nobody = `http://127.0.0.1:${await freePort()}`
     assert.match(await whyOf({ POWGATE_URL: nobody }), /^no answer: .*refused/i)
   })

@@ -127,6 +127,10 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
     await powgate.text('site list'),
     /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f - < lost.json/,
   )
+  assert.doesNotMatch(await powgate.with({ POWGATE_REDIS_PREFIX: 'other' }).text('site list'), /remembers/)
+  const steps = /^there is no .*, but the running service remembers it: restart nothing, and restore them/
+  for (const call of [`site show ${late.siteKey}`, `key revoke ${late.apiKey.slice(3, 11)}`])
+    assert.match(await powgate.problem(1, call), steps)
   const file = JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'test' }] })
   for (const anew of ['site create --name test', 'apply -f -', 'apply -f - --dry-run']) {
     const { code, err } = await powgate.runWithInput(file, anew)

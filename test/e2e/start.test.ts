@@ -286,7 +286,7 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   await service.end()
   const before = service.output.length
   await service.boot()
-  assert.match(service.output.slice(before), /there are no sites yet: /)
+  assert.match(service.output.slice(before), /"level":"info".*there are no sites yet in /)
   assert.doesNotMatch(service.output.slice(before), /First start/, 'who deleted the last site is not new')
   assert.equal((await call(`${service.url}/demo`)).status, 404)
   await service.stop()

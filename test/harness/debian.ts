@@ -78,12 +78,11 @@ export function mirror(): string | undefined {
     const text = readFileSync(file, 'utf8')
     const line = /^deb (?:\[[^\]]*\] )?(\S+) bookworm /m.exec(text)?.[1]
     if (line !== undefined) return line
-    for (const stanza of text.split(/\n\s*\n/)) {
+    for (const stanza of text.split(/\n\s*\n/))
       if (/^Suites:.*\bbookworm(?:\s|$)/m.test(stanza)) {
         const uri = /^URIs: *(\S+)/m.exec(stanza)?.[1]
         if (uri !== undefined) return uri
       }
-    }
   }
   return undefined
 }

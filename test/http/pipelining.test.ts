@@ -92,12 +92,11 @@ test('a client that pipelines and reads no answer is disconnected, and all other
   })
   const isServed = await fetch(`${service.url}/nothing`)
   assert.equal(isServed.status, 404)
-  for (const { what, socket } of sockets) {
+  for (const { what, socket } of sockets)
     await eventually(60_000, `the connection of ${what} is closed`, () => {
       socket.write(' ') // a client that reads nothing learns by its writes that it was closed
       return socket.destroyed
     })
-  }
 })
 
 test('while requests are refused for overload, too, a connection that pipelines is closed after 64', async t => {

@@ -141,9 +141,10 @@ async function fill(page: Page, { typed }: Form): Promise<void> {
     await page.fill(`form:has(pow-gate) [name="${name}"]`, text)
 }
 
-function post(path: string, body: string): Promise<Answer> {
-  const headers = { 'Content-Type': 'application/x-www-form-urlencoded' }
-  return call(wordpress.url + path, { method: 'POST', headers, body, isForeign: true })
+const URLENCODED = 'application/x-www-form-urlencoded'
+function post(path: string, body: string, type = URLENCODED, method = 'POST'): Promise<Answer> {
+  const headers = { 'Content-Type': type }
+  return call(wordpress.url + path, { method, headers, body, isForeign: true })
 }
 
 /** As a script that has read the form, but runs none of its scripts. */
@@ -309,7 +310,7 @@ test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until
 test('a rule finds its field where PHP puts it, and a value as its handler may take it', async () => {
   const rules = words('form_fields[name] my.field items[] id=5 form=contact type=0').join('\n')
   configure({ fields: `${rules}\r\n\n topic = Contact us \r\n内容` })
-  const isAsked = async (path: string, fields: string) => (await post(path, fields)).text.includes(MISSING)
+  const isAsked = async (...sent: Parameters<typeof post>) => (await post(...sent)).text.includes(MISSING)
   const asked = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
   const more = 'topic=Contact+us 内容=1 data=a%3D1%26form_fields%255Bname%255D%3DA'
   for (const fields of words(asked, more))
@@ -318,6 +319,12 @@ test('a rule finds its field where PHP puts it, and a value as its handler may t
   for (const fields of words(others)) assert.equal(await isAsked('/', fields), false, fields)
   const packed = new URLSearchParams({ 'powgate-token': await freshToken() })
   assert.equal(await isAsked('/', `id=5&${new URLSearchParams({ data: `${packed}` })}`), false)
+  const query = async () => new URLSearchParams({ id: '5', 'powgate-token': await freshToken() })
+  assert.equal(await isAsked(`/?${await query()}`, ''), false)
+  assert.equal(await isAsked('/?rest_route=/', 'id=5', URLENCODED, 'PUT'), true)
+  assert.equal(await isAsked('/?rest_route=/', '{"id":5}', 'application/json'), true)
+  const json = JSON.stringify(Object.fromEntries(await query()))
+  assert.equal(await isAsked('/?rest_route=/', json, 'application/json'), false)
   configure()
 })
 

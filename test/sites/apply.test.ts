@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { Ajv } from 'ajv'
 import { loadConfig } from '../../src/config/config.ts'
-import { DEMO_SITE_KEYS, prepareDemoSites } from '../../src/demo/site.ts'
+import { DEMO_SITE_KEYS, isNotDemo, prepareDemoSites } from '../../src/demo/site.ts'
 import type { AuditEntry, FieldChange } from '../../src/domain/audit.ts'
 import type { SiteRecord } from '../../src/domain/site.ts'
 import { createSite } from '../../src/sites/sites.ts'
@@ -116,9 +116,8 @@ describe('apply', { concurrency: true }, () => {
           'news (with a new key): would be created',
           '    ipRules.block: [10.0.0.0/8]',
           `Nothing was written. It would be in ${place}: 1 created, 1 changed; 0 as the file says already.`,
-        ]) {
+        ])
           assert.ok(said.split('\n').includes(line), line)
-        }
         const dry = await powgate.json('apply --file', file, '--dry-run')
         assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
 
@@ -357,13 +356,9 @@ describe('apply', { concurrency: true }, () => {
         await there.text('apply -f', file)
         const config = loadConfig({ POWGATE_SECRETS: SECRET, ...other.env })
         const recordsOf = async (store: SiteStore) => {
-          const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
-          const apiKeys = await store.listApiKeys()
-          const known = apiKeys.filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
-          return {
-            sites: new Map(sites.map(one => [one.siteKey, one])),
-            known: new Map(known.map(key => [key.id, key])),
-          }
+          const sites = (await store.listSites()).filter(isNotDemo).map(one => [one.siteKey, one] as const)
+          const known = (await store.listApiKeys()).filter(isNotDemo).map(key => [key.id, key] as const)
+          return { sites: new Map(sites), known: new Map(known) }
         }
         const target = await openSiteStore(config)
         assert.deepEqual(await recordsOf(target).finally(() => target.close()), await onStore(recordsOf))

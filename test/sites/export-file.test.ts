@@ -42,7 +42,9 @@ const NOW = 1_000_000
 const OPTIONS = ['stay', false, NOW] as const
 
 test('what an entry does not say is default, in a group too', () => {
-  const [entry] = entriesOf(fileOf([{ name: ' shop ', difficulty: { base: 20 }, ipRules: { block: [] } }]))
+  const groups = { difficulty: { base: 20 }, ipRules: { block: [] } }
+  const [entry] = entriesOf(fileOf([{ name: ' shop ', keys: ['b ', 'b'], ...groups }]))
+  assert.deepEqual(entry!.keys, ['b'])
   const difficulty = { base: 20, min: 16, max: 28 }
   assert.deepEqual(entry!.settings, { ...SITE_DEFAULTS, name: 'shop', difficulty })
 })
@@ -108,6 +110,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ difficulty: { solveMs: 300, base: 18 } }, '.difficulty: expected base or solveMs, got both'],
   [{ difficulty: { solveMs: 300, min: 20, max: 19 } }, `.difficulty: ${BITS}, got 20, 20, 19`],
   [{ plan: 'pro', ipRules: { allow: ['1.2.3.4/33'] } }, `.ipRules.allow[0]: ${RANGE}, got "1.2.3.4/33"`],
+  [{ keys: ['a', ' '] }, `.keys[1]: ${NAME}, got " "`],
   [{ limits: { verify: 0 } }, '.limits.verify: expected an integer from 1 to 1000000, got 0'],
 ]
 
@@ -125,10 +128,11 @@ test('an API key stands in a file once, with a time that there is', () => {
   const key = { id: 'abcd1234', siteKey: KEY, secretSha256: 'ab'.repeat(32) }
   const apiKeys = [
     { ...key, revokedAt: 1, updatedAt: 1 },
-    { ...key, createdAt: 8.64e15 + 1 },
+    { ...key, createdAt: 8.64e15 + 1, name: '\u0007x' },
   ]
   assert.deepEqual(problemsOf(fileOf([], { apiKeys })), [
     'apiKeys[1].createdAt: expected a time in Unix milliseconds, got 8640000000000001',
+    `apiKeys[1].name: ${NAME}, got "\\u0007x"`,
     'apiKeys[1].id: abcd1234 is the id of apiKeys[0] too',
   ])
 })
@@ -174,6 +178,19 @@ test('an entry means the site with its key, else the one with its name, else a n
   assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: NOW })
   assert.equal(changes[3]!.after.siteKey, KEY)
   assert.equal(changes[3]!.after.createdAt, NOW)
+})
+
+test('a copy with other settings than a newer one of the store is a problem; without its time it is written', () => {
+  const { siteKey, ...newer } = site({ threshold: 0.7, updatedAt: 5 })
+  const problems = (updatedAt?: number, threshold = 0.5) => {
+    const entry = { siteKey, settings: { ...SITE_DEFAULTS, name: 'shop', threshold }, updatedAt }
+    return diffWithFile([entry], [{ siteKey, ...newer }], ...OPTIONS).problems
+  }
+  assert.match(
+    problems(4).join(),
+    /^sites\[0\]\.updatedAt: the store has a newer copy of site_\w+, and keeps it: /,
+  )
+  assert.deepEqual([...problems(5), ...problems(), ...problems(4, 0.7)], [])
 })
 
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {

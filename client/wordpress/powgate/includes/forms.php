@@ -168,11 +168,14 @@ function powgate_validate_signup( $result ) {
  * form. The address of the request does not matter, because most handlers look for their field at every address.
  */
 function powgate_guard_fields() {
-	$rules  = preg_split( '/\s*[\r\n]+\s*/', trim( powgate_setting( 'fields' ) ), -1, PREG_SPLIT_NO_EMPTY );
+	$rules = preg_split( '/\s*[\r\n]+\s*/', trim( powgate_setting( 'fields' ) ), -1, PREG_SPLIT_NO_EMPTY );
+	if ( empty( $rules ) || powgate_spares_user() ) {
+		return;
+	}
 	$get    = wp_unslash( $_GET );
-	$post   = wp_unslash( $_POST );
+	$post   = wp_unslash( $_POST ) + powgate_body();
 	$places = array( $get, $post, wp_list_pluck( $_FILES, 'name' ), powgate_packed( $get ), powgate_packed( $post ) ); // A handler may read any.
-	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
+	foreach ( $rules as $rule ) {
 		list( $name, $value ) = array_map( 'trim', explode( '=', $rule, 2 ) ) + array( '', null );
 		foreach ( $places as $fields ) {
 			$sent = powgate_sent( $fields, $name );
@@ -184,6 +187,21 @@ function powgate_guard_fields() {
 			}
 		}
 	}
+}
+
+/**
+ * The fields of a body that PHP leaves alone, and handlers of the REST API read: JSON, and what a form sends by PUT.
+ */
+function powgate_body(): array {
+	static $fields = null;
+	if ( null === $fields ) {
+		$body   = empty( $_POST ) ? file_get_contents( 'php://input' ) : '';
+		$fields = json_decode( $body, true );
+		if ( ! is_array( $fields ) ) {
+			@parse_str( $body, $fields ); // phpcs:ignore WordPress.PHP.NoSilencedErrors.Discouraged -- it warns of too many fields.
+		}
+	}
+	return $fields;
 }
 
 /**

@@ -79,8 +79,8 @@ function powgate_note( string $form ): string {
  * The token of this request's form; '' if it has none.
  */
 function powgate_token(): string {
-	$post = wp_unslash( $_POST );
-	return sanitize_text_field( $post['powgate-token'] ?? powgate_packed( $post )['powgate-token'] ?? '' );
+	$sent = wp_unslash( $_POST + $_GET ) + powgate_body();
+	return sanitize_text_field( $sent['powgate-token'] ?? powgate_packed( $sent )['powgate-token'] ?? '' );
 }
 
 /**
