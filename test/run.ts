@@ -30,15 +30,24 @@ const REST = words(
 /** The suite `quick` runs these on Redis, and `rest` on Valkey. */
 const ON_EACH_ENGINE = ['store/redis', 'store/redis-advice']
 
-/** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = words('e2e/failover e2e/rolling release widget')
+/**
+ * Files that keep the whole machine busy run one after the other, after the others: widget/gpu computes in software what a graphics card
+ * would. What other files of widget/ judge is CPU time.
+ */
+const ALONE = words('e2e/failover e2e/rolling release widget/gpu')
+/** Two browsers at a time, before these: their pages often wait. */
+const IN_PAIRS = words('widget')
 /** Files of those folders that open no browser. */
-const NOT_ALONE = words('widget/build widget/solvers')
+const IN_POOL = words('widget/build widget/solvers')
+/** All others: one waits while each processor has one. More than two, which is a pair. */
+const POOL = Math.max(3, availableParallelism() + 1)
 
 /** Files that take longest start first, so that the end does not wait for one of them. */
 const FIRST = words(
   'e2e/start contract/contract contract/settings contract/site-settings process/store-process e2e/privacy contract/outage',
+  'store/embedded store/redis e2e/assets',
   'bench/benches bench/effect client/recipes client/tutorials client/page contract/hosts e2e/logs proxy/samples metrics/metrics',
+  'widget/pages widget/errors widget/accessibility widget/element widget/send-table widget/send',
 )
 
 /**
@@ -132,11 +141,12 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
       tell(one, `${ended.length} of ${files.length}`)
     }
   }
-  const isAlone = (file: string) => isIn(ALONE, inTest(file)) && !isIn(NOT_ALONE, inTest(file))
   const first = FIRST.flatMap(name => files.filter(file => isIn([name], inTest(file))))
-  const queue = [...new Set([...first, ...files])].filter(file => !isAlone(file))
-  await Promise.all(Array.from({ length: availableParallelism() + 1 }, () => runNext(queue)))
-  await runNext(files.filter(isAlone))
+  const ordered = [...new Set([...first, ...files])]
+  for (const atOnce of [POOL, 2, 1]) {
+    const queue = ordered.filter(file => atOnceOf(inTest(file)) === atOnce)
+    await Promise.all(Array.from({ length: atOnce }, () => runNext(queue)))
+  }
   for (const [index, first] of ended.entries()) {
     const file = join(ROOT, first.file)
     if (first.failed === 0 || !isIn(TWO_TRIES, inTest(file))) continue
@@ -144,6 +154,12 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
     tell(ended[index], 'second try')
   }
   return ended
+}
+
+/** How many files run at a time while this one does. */
+function atOnceOf(name: string): number {
+  if (isIn(ALONE, name)) return 1
+  return isIn(IN_PAIRS, name) && !isIn(IN_POOL, name) ? 2 : POOL
 }
 
 function inTest(file: string): string {
