@@ -20,7 +20,7 @@ const FAILURE_LINES = 40
 /** What `npm test` leaves to `npm run test:rest`; all others but release/ are quick. These lists name files and folders of test/. */
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
-  'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
+  'dashboard/dashboard dashboard/looks e2e/demo e2e/failover e2e/logs',
   'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients e2e/store-process http/closed-connections metrics/metrics',
   'store/redis-clocks store/redis-cluster store/redis-security widget/accessibility widget/box widget/compat widget/element',
   'widget/engines',
@@ -56,7 +56,7 @@ const FIRST = words(
  * there once in a hundred runs is a fault of ours.
  */
 const TWO_TRIES = words(
-  'client/page client/recipes client/tutorials dashboard/dashboard dashboard/looks docs-site',
+  'client/page client/recipes client/tutorials dashboard/dashboard dashboard/looks',
   'proxy widget',
 )
 
