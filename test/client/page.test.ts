@@ -63,12 +63,14 @@ writeFileSync(join(shop, 'pages/old.jsx'), contactPage('', 'auto="focus"'))
 copyRecipe(client, 'next-route.js', join(shop, 'app/contact/route.js'))
 writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
 const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
-await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env }) // sites are built where the key is not known
+// Sites are built where the key is not known.
+await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
 const port = String(await freePort())
 const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+const keyed = { ...env, POWGATE_URL: `${gateway.origin()}//`, POWGATE_API_KEY: site.apiKey }
 const server = spawn(process.execPath, args, {
   cwd: project,
-  env: { ...env, POWGATE_URL: `${gateway.origin()}//`, POWGATE_API_KEY: site.apiKey },
+  env: keyed,
   stdio: ['ignore', 'ignore', 'inherit'],
 })
 leftovers.add({ stop: async () => void server.kill() })
