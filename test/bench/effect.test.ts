@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { compareWithService } from '../../bench/simulator/against-service.ts'
 import { aimRows } from '../../bench/simulator/aims.ts'
-import type { Scenario } from '../../bench/simulator/scenario.ts'
 import { type Result, simulate } from '../../bench/simulator/simulate.ts'
 import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
 
@@ -14,10 +13,11 @@ const [LONG, LONG_RUNS] = ['offices-in-burst', 5]
 
 function rowsOf(puzzle: PuzzleName): string[][] {
   const known: Result[] = []
-  const run = (scenario: Scenario, index: number) => simulate(scenario, { seed: 1 + index, speed: 1, puzzle })
-  const runLong = (scenario: Scenario, index: number) =>
-    (known[index % LONG_RUNS] ??= run(scenario, index % LONG_RUNS))
-  return aimRows((scenario, index) => (scenario.name === LONG ? runLong : run)(scenario, index), puzzle)
+  return aimRows((scenario, index) => {
+    const run = (seed: number) => simulate(scenario, { seed, speed: 1, puzzle })
+    const few = index % LONG_RUNS
+    return scenario.name === LONG ? (known[few] ??= run(1 + few)) : run(1 + index)
+  }, puzzle)
 }
 
 test('effect.md tells every aim that a puzzle misses, and how many are met with both', () => {
