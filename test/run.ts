@@ -20,7 +20,7 @@ const FAILURE_LINES = 40
 /** What `npm test` leaves to `npm run test:rest`; all others but release/ are quick. These lists name files and folders of test/. */
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
-  'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
+  'dashboard/dashboard dashboard/looks e2e/demo e2e/failover e2e/logs',
   'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients e2e/store-process http/closed-connections metrics/metrics',
   'store/redis-clocks store/redis-cluster store/redis-security widget/accessibility widget/box widget/compat widget/element',
   'widget/engines',
@@ -30,15 +30,24 @@ const REST = words(
 /** The suite `quick` runs these on Redis, and `rest` on Valkey. */
 const ON_EACH_ENGINE = ['store/redis', 'store/redis-advice']
 
-/** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = words('e2e/failover e2e/rolling release widget')
+/**
+ * Files that keep the whole machine busy run one after the other, after the others: widget/gpu computes in software what a graphics card
+ * would. What other files of widget/ judge is CPU time.
+ */
+const ALONE = words('e2e/failover e2e/rolling release widget/gpu')
+/** Two browsers at a time, before these: their pages often wait. */
+const IN_PAIRS = words('widget')
 /** Files of those folders that open no browser. */
-const NOT_ALONE = words('widget/build widget/solvers')
+const IN_POOL = words('widget/build widget/solvers')
+/** All others: one waits while each processor has one. More than two, which is a pair. */
+const POOL = Math.max(3, availableParallelism() + 1)
 
 /** Files that take longest start first, so that the end does not wait for one of them. */
 const FIRST = words(
   'e2e/start contract/contract contract/settings contract/site-settings process/store-process e2e/privacy contract/outage',
+  'store/embedded store/redis e2e/assets',
   'bench/benches bench/effect client/recipes client/tutorials client/page contract/hosts e2e/logs proxy/samples metrics/metrics',
+  'widget/pages widget/errors widget/accessibility widget/element widget/send-table widget/send',
 )
 
 /**
@@ -47,7 +56,7 @@ const FIRST = words(
  * there once in a hundred runs is a fault of ours.
  */
 const TWO_TRIES = words(
-  'client/page client/recipes client/tutorials dashboard/dashboard dashboard/looks docs-site',
+  'client/page client/recipes client/tutorials dashboard/dashboard dashboard/looks',
   'proxy widget',
 )
 
@@ -77,10 +86,12 @@ async function main(): Promise<number> {
   install(suite)
   const isRelease = suite === 'release' || suite === 'all'
   if (isRelease && !IS_ROOT) process.stdout.write(`Left to root: ${FOR_ROOT.join(', ')}\n`)
+  const checks: Promise<Ended>[] = []
   if (suite === 'quick' || suite === 'all') {
-    const checks = ['lint', 'typecheck', 'build']
-    const failed = (await Promise.all(checks.map(npmRun))).filter(ended => ended.failed > 0)
-    if (failed.length > 0) return report(failed)
+    // Only the build is waited for: `typecheck` checks its types meanwhile.
+    checks.push(npmRun('lint'), npmRun('typecheck'))
+    const build = await npmRun('build', { TSC: '--noCheck' })
+    if (build.failed > 0) return report([build, ...(await Promise.all(checks))])
   }
   const canaries = mkdtempSync(join(tmpdir(), 'powgate-canaries-'))
   process.env.CANARY_DIR = canaries
@@ -89,7 +100,7 @@ async function main(): Promise<number> {
     const args = ['--import', 'tsx', 'test/canaries.ts', suite]
     const search = await runProgram('canaries', process.execPath, args)
     tell(search, 'at the end')
-    return report([...ended, search])
+    return report([...(await Promise.all(checks)), ...ended, search])
   } finally {
     rmSync(canaries, { recursive: true, force: true })
   }
@@ -132,11 +143,12 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
       tell(one, `${ended.length} of ${files.length}`)
     }
   }
-  const isAlone = (file: string) => isIn(ALONE, inTest(file)) && !isIn(NOT_ALONE, inTest(file))
   const first = FIRST.flatMap(name => files.filter(file => isIn([name], inTest(file))))
-  const queue = [...new Set([...first, ...files])].filter(file => !isAlone(file))
-  await Promise.all(Array.from({ length: availableParallelism() + 1 }, () => runNext(queue)))
-  await runNext(files.filter(isAlone))
+  const ordered = [...new Set([...first, ...files])]
+  for (const atOnce of [POOL, 2, 1]) {
+    const queue = ordered.filter(file => atOnceOf(inTest(file)) === atOnce)
+    await Promise.all(Array.from({ length: atOnce }, () => runNext(queue)))
+  }
   for (const [index, first] of ended.entries()) {
     const file = join(ROOT, first.file)
     if (first.failed === 0 || !isIn(TWO_TRIES, inTest(file))) continue
@@ -144,6 +156,12 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
     tell(ended[index], 'second try')
   }
   return ended
+}
+
+/** How many files run at a time while this one does. */
+function atOnceOf(name: string): number {
+  if (isIn(ALONE, name)) return 1
+  return isIn(IN_PAIRS, name) && !isIn(IN_POOL, name) ? 2 : POOL
 }
 
 function inTest(file: string): string {
@@ -158,8 +176,8 @@ function runFile(file: string): Promise<Ended> {
   return runProgram(file.slice(ROOT.length), process.execPath, args, env)
 }
 
-async function npmRun(script: string): Promise<Ended> {
-  const ended = await runProgram(script, 'npm', ['run', '-s', script])
+async function npmRun(script: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  const ended = await runProgram(script, 'npm', ['run', '-s', script], env)
   tell(ended, 'npm run')
   return ended
 }

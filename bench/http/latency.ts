@@ -18,13 +18,16 @@ import type { Look } from './probe.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
 import type { Endpoint } from './traffic.ts'
 
-const WARM_UP_MS = 1500
-const PILOT_MS = 1000
+/** A warm-up and a pilot take no longer than the options say, but at least the first of these. */
+const [SHORTEST_MS, WARM_UP_MS_MAX, PILOT_MS_MAX] = [300, 1500, 1000]
 const PILOTS_MAX = 4
 /** A rate is found when the worker is as busy as wanted, within this share of it. */
 const SHARE_OFF_MAX = 0.08
-/** Requests of the warm-up, and a second of a worker that does nothing else: more than any machine takes. */
-const [WARM_UP_REQUESTS, REQUESTS_A_BUSY_SECOND] = [90_000, 18_000]
+/** Requests of a second's warm-up, and of a worker that does nothing else: more than any machine takes. */
+const [REQUESTS_A_WARM_UP_SECOND, REQUESTS_A_BUSY_SECOND] = [60_000, 18_000]
+
+const spanMs = (seconds: number, mostMs: number) => Math.min(mostMs, Math.max(SHORTEST_MS, seconds * 1000))
+const warmUpMsOf = ({ options }: Rig) => spanMs(options.warmup, WARM_UP_MS_MAX)
 
 /** Measures at each rate that `--busy` asks for. */
 export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<Run[]> {
@@ -33,7 +36,7 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
   try {
     const { answerBytes, measured } = await measureShares(rig, endpoint, store, percents)
     const bare = await onBare(rig, answerBytes, async target => {
-      await target.load(WARM_UP_MS)
+      await target.load(warmUpMsOf(rig))
       const results: RunResult[] = []
       for (const { rate } of measured) results.push(await target.pace(rate, measureMs))
       return results
@@ -49,14 +52,15 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
 function measureShares(rig: Rig, endpoint: Endpoint, store: StoreKind, percents: readonly number[]) {
   const { seconds } = rig.options
   const sum = percents.reduce((total, busy) => total + busy / 100, 0)
-  // A pilot takes 1.25 s with its warm-up; the rest is for the half second before the measurement.
-  const count = sum * (seconds + PILOTS_MAX * 1.5) * REQUESTS_A_BUSY_SECOND
+  const pilotMs = spanMs(seconds, PILOT_MS_MAX)
+  // A pilot takes a quarter more with its warm-up; half a second passes before the measurement.
+  const count = sum * (seconds + 0.5 + (PILOTS_MAX * 1.25 * pilotMs) / 1000) * REQUESTS_A_BUSY_SECOND
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
     const worker = target.pids[0]!
     const measured: { busy: number; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
     for (const busy of percents) {
-      const rate = await rateFor(target, busy / 100, costMs)
+      const rate = await rateFor(target, busy / 100, costMs, pilotMs)
       await rig.probe.ask(worker, 'start')
       const result = await target.pace(rate, seconds * 1000)
       measured.push({ busy, rate, look: await rig.probe.ask(worker, 'stop'), result })
@@ -91,19 +95,22 @@ function onWarmService<Result>(
   count: number,
   measure: (target: Target, warm: RunResult) => Promise<Result>,
 ): Promise<Result> {
-  const requests = Math.ceil(WARM_UP_REQUESTS + count)
+  const warmUpMs = warmUpMsOf(rig)
+  const requests = Math.ceil((warmUpMs / 1000) * REQUESTS_A_WARM_UP_SECOND + count)
   const wanted = { endpoint, store, count: requests, env: rig.probe.env }
-  return onService(rig, wanted, async target => measure(target, await target.load(WARM_UP_MS)))
+  return onService(rig, wanted, async target => measure(target, await target.load(warmUpMs)))
 }
 
 /** The rate at which the worker is busy for this share of the time. @param costMs CPU time of a request, as last measured */
-async function rateFor(target: Target, share: number, costMs: number): Promise<number> {
-  let rate = Math.max(1, (share * 1000) / costMs)
+async function rateFor(target: Target, share: number, costMs: number, pilotMs: number): Promise<number> {
+  // CPU time comes in ticks of 10 ms, and a short run on a busy machine may have none.
+  const within = (perSecond: number) => Math.max(1, Math.min(perSecond, share * REQUESTS_A_BUSY_SECOND))
+  let rate = within((share * 1000) / costMs)
   for (let pilot = 0; pilot < PILOTS_MAX; pilot++) {
-    const { usages, measuredMs } = await target.pace(rate, PILOT_MS, PILOT_MS / 4)
+    const { usages, measuredMs } = await target.pace(rate, pilotMs, pilotMs / 4)
     const busy = usages[0]!.cpuMs / measuredMs
     if (Math.abs(busy / share - 1) <= SHARE_OFF_MAX) break
-    rate = Math.max(1, rate * (share / busy))
+    rate = within(rate * (share / busy))
   }
   return Math.round(rate)
 }

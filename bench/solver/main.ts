@@ -27,12 +27,12 @@ const FULL: Sizes = {
   noncesPerDifficulty: 60,
 }
 const QUICK: Sizes = {
-  repeat: 2,
+  repeat: 1,
   warmUpMs: 20,
   measureMs: 50,
   retryMs: 0,
   difficulties: { sha256: [1, 18], hashwx: [1, 16] },
-  noncesPerDifficulty: 3,
+  noncesPerDifficulty: 1,
 }
 
 const OPTIONS = {

@@ -84,6 +84,8 @@ export const AT_LIMITS = 'at all limits'
 
 const TYPICAL_ADDRESSES = 100_000
 const AT_LIMITS_ADDRESSES = 2000
+/** An address at all limits makes as many requests as this many typical ones. */
+const AT_LIMITS_COST = 50
 /** Made before the count begins, by addresses of their own, so that what a store makes room for once is not counted. */
 const FIRST_VISITS = 500
 /** Requests are built this many at a time, so that they take little memory beside the store's. */
@@ -97,7 +99,7 @@ const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 /** One repetition, each state on a fresh store. At the limits the clock is virtual, so that a minute's requests take seconds. */
 async function runMemory(store: StoreKind, { maxAddresses }: Sizes): Promise<Run[]> {
   const typical = Math.min(TYPICAL_ADDRESSES, maxAddresses)
-  const atLimits = Math.min(AT_LIMITS_ADDRESSES, maxAddresses)
+  const atLimits = Math.min(AT_LIMITS_ADDRESSES, Math.ceil(maxAddresses / AT_LIMITS_COST))
   const clock = { nowMs: Date.now() - MINUTE_MS }
   return [
     await filled(store, TYPICAL, typical, requests => fillTypical(requests, FIRST_VISITS, typical)),

@@ -144,7 +144,11 @@ export class WorkerHandle {
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
       (await this.#within(listenMs, () => this.isListening, 'it does not listen')) ??
-      (await this.#within(readyMs, () => this.isReady && this.trouble === undefined, 'its store does not answer'))
+      (await this.#within(
+        readyMs,
+        () => this.isReady && this.trouble === undefined,
+        'its store does not answer',
+      ))
     )
   }
 

@@ -45,7 +45,7 @@ test('http: on both stores and a bare server, at full load and at a fixed rate',
 })
 
 test('store: costs, memory and growth on both stores', async () => {
-  const { rows } = await reportOf('store --repeat 1 --operations 640 --max-addresses 1000')
+  const { rows } = await reportOf('store --repeat 1 --operations 100 --max-addresses 1000')
   // Beside the costs of each operation, two rows of memory and two of growth.
   assert.equal(rows.length, STORE_KINDS.length * (OPERATIONS.length + 4))
 })

@@ -1,6 +1,6 @@
 /**
- * The package client/page as npm packs it: its types, its React component in a production build of Next.js, and the recipe for
- * Playwright.
+ * The package client/page as npm packs it: its types, its React component in a production build of Next.js, and the recipes for
+ * Next.js, in the same build, and Playwright.
  */
 
 import assert from 'node:assert/strict'
@@ -17,6 +17,7 @@ import { leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { assertQuiet, formPage, posted, scriptTag, startStage, visit } from '../harness/widget.ts'
+import { copyRecipe, recipeTests, sendForm } from './recipe-tests.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
@@ -28,6 +29,7 @@ const { browser, site, gateway, pages } = stage
 const project = temporaryDir('page')
 const NAMES = ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright']
 const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
+const client = installInto(project, join(ROOT, 'client'), PEERS, [])
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
 const { PATH, HOME } = process.env
 
@@ -54,16 +56,23 @@ const LAYOUT = `export default function Layout({ children }) {
 `
 
 const shop = join(project, 'shop')
-for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
+for (const folder of ['app/new', 'app/contact', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
 writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
 writeFileSync(join(shop, 'app/new/page.jsx'), contactPage("'use client'"))
 writeFileSync(join(shop, 'pages/old.jsx'), contactPage('', 'auto="focus"'))
+copyRecipe(client, 'next-route.js', join(shop, 'app/contact/route.js'))
 writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
 const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
+// Sites are built where the key is not known.
 await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
 const port = String(await freePort())
 const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
-const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+const keyed = { ...env, POWGATE_URL: `${gateway.origin()}//`, POWGATE_API_KEY: site.apiKey }
+const server = spawn(process.execPath, args, {
+  cwd: project,
+  env: keyed,
+  stdio: ['ignore', 'ignore', 'inherit'],
+})
 leftovers.add({ stop: async () => void server.kill() })
 const origin = `http://127.0.0.1:${port}`
 await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
@@ -132,6 +141,8 @@ for (const path of ['/new', '/old'])
     assertQuiet(notes)
     await send(page)
   })
+
+recipeTests('the recipe for Next.js', (token, ip) => sendForm(`${origin}/contact`, token, ip), stage)
 
 test('the recipe for Playwright: with the test keys, one visitor sends the form and one is refused', async () => {
   const key = 'site-key="site_TestAlwaysPasses000000"'

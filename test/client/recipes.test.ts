@@ -1,22 +1,23 @@
-/** The client's packed npm package on each runtime, and the recipes of client/recipes, against a running service. */
+/** The client's packed npm package on each runtime, and the recipes of client/recipes, against a running service; Next.js' is in page.test.ts. */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { neighbour } from '../contract/support.ts'
-import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
-import { installInto, TURBOPACK } from '../harness/packages.ts'
+import { installInto } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
+import { startSurroundings } from '../harness/widget.ts'
+import { copyRecipe, type Recipe, recipeTests, sendForm } from './recipe-tests.ts'
 
 const run = promisify(execFile)
 const CLIENT = new URL('../../client/', import.meta.url).pathname
@@ -26,37 +27,16 @@ const START_MS = 60_000
 /** The recipes are beside the installed package. */
 const project = temporaryDir('client')
 
-const KEY = 'apiKey: process.env.POWGATE_API_KEY'
-const PATIENT_JS = [KEY, `${KEY}, timeoutMs: 30_000`] as const
-/** What to replace in each recipe: it gives up after a second or two, and a busy machine may take longer. */
-const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> = {
-  'express.js': PATIENT_JS,
-  'fastify.js': PATIENT_JS,
-  'hono.js': PATIENT_JS,
-  'next-route.js': PATIENT_JS,
-  'powgate.go': ['Timeout: time.Second', 'Timeout: 30 * time.Second'],
-  'powgate.php': ["'timeout' => 1", "'timeout' => 30"],
-  'powgate.py': ['TIMEOUT_SECONDS = 2, 1', 'TIMEOUT_SECONDS = 2, 30'],
-  'powgate.rb': ['open_timeout: 1, read_timeout: 1', 'open_timeout: 30, read_timeout: 30'],
-}
-
-const names = ['express', 'fastify', 'hono', '@hono', 'next', 'react', 'react-dom']
+const names = ['express', 'fastify', 'hono', '@hono']
 const packed = installInto(project, CLIENT, PEERS, names)
-cpSync(join(packed, 'recipes'), project, { recursive: true })
-for (const [name, [short, long]] of Object.entries(PATIENT)) {
-  const text = readFileSync(join(project, name), 'utf8')
-  assert.ok(text.includes(short), `${name} has no ${short}`)
-  writeFileSync(join(project, name), text.replace(short, long))
-}
+for (const name of readdirSync(join(packed, 'recipes'))) copyRecipe(packed, name, join(project, name))
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
-const settings = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
-const service = await TestService.start('embedded', settings)
-const site = await service.createSite({ difficulty: EASY })
-/** What lies between a recipe and the service. */
-const network = await FaultyProxy.start(service.port)
+const stage = await startSurroundings(UNLIMITED_REDEMPTIONS)
+/** `network` lies between a recipe and the service. */
+const { service, site, gateway: network } = stage
 const { PATH, HOME } = process.env
-const forTools = { GO111MODULE: 'off', NEXT_TELEMETRY_DISABLED: '1' }
-const env = { PATH, HOME, ...forTools, POWGATE_URL: `${network.origin()}//`, POWGATE_API_KEY: site.apiKey }
+const gate = { POWGATE_URL: `${network.origin()}//`, POWGATE_API_KEY: site.apiKey }
+const env = { PATH, HOME, GO111MODULE: 'off', ...gate }
 const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
@@ -175,62 +155,8 @@ async function ask(url: string): Promise<string> {
   return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
 }
 
-/**
- * What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, words for the visitor, or undefined for no
- * verdict. Where the token is empty, the form does not have the field.
- */
-type Recipe = (token: string, ip: string) => Promise<string | undefined>
-
-function recipeTests(name: string, recipe: Recipe): void {
-  describe(name, () => {
-    test('a good token passes once, also if the first answer is lost', async () => {
-      const ip = freshAddress()
-      const token = await freshToken(ip)
-      network.fail({ path: '/verify-token', isAnswerLost: true })
-      assert.equal(await recipe(token, ip), 'ok')
-      assert.equal(await recipe(token, ip), 'token-used')
-    })
-
-    test("another's token, and what is none, are refused", async () => {
-      const ip = freshAddress()
-      assert.equal(await recipe(await freshToken(freshAddress()), ip), 'ip-mismatch')
-      assert.equal(await recipe('x', ip), 'invalid-token')
-      assert.match((await recipe('x'.repeat(10_000), ip))!, /^(invalid-body|body-too-large)$/)
-    })
-
-    test('a form without a token: its visitor is told what to do', async () => {
-      const told = await recipe('', freshAddress())
-      assert.match(told!, /^We could not check .* allow JavaScript, wait for .* send the form again\.$/)
-    })
-
-    test('no verdict is no pass: a limit, an outage, an answer that is none', async () => {
-      const ip = freshAddress()
-      const token = await freshToken(ip)
-      const pass = { success: true, score: 1, ip, solvedAt: 1 }
-      for (const answer of [
-        { status: 429, headers: { 'Retry-After': '60' }, body: pass },
-        { status: 500, body: pass },
-        { status: 204 },
-        { status: 302, headers: { Location: `${network.origin()}/elsewhere` }, body: pass },
-      ]) {
-        network.fail({ path: '/verify-token', answer })
-        assert.equal(await recipe(token, ip), undefined, String(answer.status))
-      }
-      assert.ok(!network.requests.some(asked => asked.includes('elsewhere')), 'the key went elsewhere')
-      network.fail({ path: '/verify-token', times: 3, isDropped: true })
-      assert.equal(await recipe(token, ip), undefined, 'dropped')
-      const cut = { status: 503, headers: { 'Content-Length': '1000' }, body: pass }
-      network.fail({ path: '/verify-token', times: 3, answer: cut })
-      assert.equal(await recipe(token, ip), undefined, 'cut')
-      network.fail({ path: '/verify-token', times: 3, answer: { status: 200, body: '<html>' } })
-      assert.equal(await recipe(token, ip), undefined, 'a page')
-      network.recover()
-    })
-  })
-}
-
-/** A framework's server, started at the first form. 200 is a pass, 403 names the code or has words for the visitor, 503 is no verdict. */
-function server(args: string, contentType: string, encode: (token: string) => string): Recipe {
+/** A framework's server, started at the first form. */
+function server(file: string, isJson = false): Recipe {
   let child: ChildProcess | undefined
   let url = ''
   after(async () => {
@@ -241,50 +167,20 @@ function server(args: string, contentType: string, encode: (token: string) => st
     if (child === undefined) {
       const port = String(await freePort())
       url = `http://127.0.0.1:${port}`
-      child = spawn(process.execPath, args.split(' '), {
+      child = spawn(process.execPath, [file], {
         cwd: project,
         env: { ...env, PORT: port },
         stdio: ['ignore', 'ignore', 'inherit'],
       })
       await ask(`${url}/`)
     }
-    const headers = { 'Content-Type': contentType }
-    const { status, text } = await call(`${url}/contact`, {
-      method: 'POST',
-      headers,
-      body: encode(token),
-      from: ip,
-    })
-    if (status === 200 && text === 'thank you') return 'ok'
-    if (status === 403) return text.replace(/^.* person \(([\w-]+)\)\. Please send .*$/, '$1')
-    assert.equal(status, 503, text)
-    return undefined
+    return sendForm(`${url}/contact`, token, ip, isJson)
   }
 }
 
-const fields = (token: string): Record<string, string> =>
-  token === '' ? { name: 'Ada' } : { 'powgate-token': token }
-const urlencoded = (token: string) => `${new URLSearchParams(fields(token))}`
-const FORM = 'application/x-www-form-urlencoded'
-recipeTests('Express', server('express.js', FORM, urlencoded))
-recipeTests('Hono', server('hono.js', FORM, urlencoded))
-recipeTests(
-  'Fastify',
-  server('fastify.js', 'application/json', token => JSON.stringify(fields(token))),
-)
-
-const NEXT = 'node_modules/next/dist/bin/next'
-describe('Next.js route handler', () => {
-  before(async () => {
-    mkdirSync(join(project, 'shop/app/contact'), { recursive: true })
-    cpSync(join(project, 'next-route.js'), join(project, 'shop/app/contact/route.js'))
-    writeFileSync(join(project, 'shop/next.config.js'), TURBOPACK)
-    // Sites are built where the key is not known.
-    const keyless = { ...env, POWGATE_URL: undefined, POWGATE_API_KEY: undefined }
-    await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env: keyless })
-  })
-  recipeTests('built and started', server(`${NEXT} start shop -H 127.0.0.1`, FORM, urlencoded))
-})
+recipeTests('Express', server('express.js'), stage)
+recipeTests('Hono', server('hono.js'), stage)
+recipeTests('Fastify', server('fastify.js', true), stage)
 
 /** A program that prints `ok`, a code or words for the visitor, and ends with an error where there is no verdict. */
 function programTests(name: string, command: string, ...args: readonly string[]): void {
@@ -301,7 +197,7 @@ function programTests(name: string, command: string, ...args: readonly string[])
       return { word: undefined, why }
     }
   }
-  recipeTests(name, async (...form) => (await ended(...form, env)).word)
+  recipeTests(name, async (...form) => (await ended(...form, env)).word, stage)
 
   test(`${name} tells a wrong key, no key, no URL, a wrong one and an outage apart`, async () => {
     const whyOf = async (changes: NodeJS.ProcessEnv) =>

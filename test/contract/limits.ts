@@ -73,15 +73,17 @@ export function limitTests(subject: Subject): void {
       const { site, from } = visitor
       const url = subject.url + path
       const headers = { 'X-Site-Key': site.siteKey }
-      for (let count = 0; count < perAddress + 5; count++) {
-        for (const siteKey of ['', 'site_malformed'])
-          assert.equal((await ask(visitor.at({ ...site, siteKey }))).status, 400)
-        assert.equal((await call(url, { method: 'OPTIONS', headers, from })).status, 200)
-        assert.equal((await call(`${url}/none`, { headers, from })).status, 404)
-        assert.equal((await call(url, { method: wrongMethod, headers, from })).status, 405)
-        assert.equal((await visitor.verify('x'.repeat(8193))).status, 413)
-      }
+      for (const siteKey of ['', 'site_malformed'])
+        assert.equal((await ask(visitor.at({ ...site, siteKey }))).status, 400)
+      assert.equal((await call(url, { method: 'OPTIONS', headers, from })).status, 200)
+      assert.equal((await call(`${url}/none`, { headers, from })).status, 404)
+      assert.equal((await call(url, { method: wrongMethod, headers, from })).status, 405)
+      assert.equal((await visitor.verify('x'.repeat(8193))).status, 413)
+      // One charge would show: in the site's window, in the address's, or in that of unknown sites.
       assert.equal(await admittedOf(visitor), perSite)
+      assert.equal(await admittedOf(visitor.at(await subject.createSite())), perAddress - perSite)
+      const atUnknown = visitor.at({ ...site, siteKey: UNKNOWN_SITE_KEY })
+      await assertAdmits(perAddress, () => ask(atUnknown), 403, 'address', policies)
     })
   }
 
@@ -109,6 +111,8 @@ export function limitTests(subject: Subject): void {
 const PER_ADDRESS = 100
 const PER_API_KEY = 200
 const POLICIES = { address: PER_ADDRESS, 'api-key': PER_API_KEY }
+
+const wrongKeyOf = (apiKey: string) => `${apiKey.slice(0, -2)}${apiKey.endsWith('AA') ? 'BB' : 'AA'}`
 
 /** /verify-token and /siteverify draw on the same limits. */
 export function backendLimitTests(subject: Subject): void {
@@ -182,18 +186,18 @@ export function backendLimitTests(subject: Subject): void {
       [200, () => subject.client.siteverify('{', { from })],
       [200, () => subject.client.siteverify(new URLSearchParams('secret=%'), { from })],
     ]
-    for (const [status, send] of uncharged)
-      for (let count = 0; count < PER_ADDRESS + 5; count++) assert.equal((await send()).status, status)
+    for (const [status, send] of uncharged) assert.equal((await send()).status, status)
     assert.equal(await admittedOf(apiKey, from), PER_ADDRESS)
+    // Neither were they as from callers without a valid key, who count apart.
+    await assertAdmits(PER_ADDRESS, () => ask(wrongKeyOf(apiKey), from), 401, 'address', POLICIES)
   })
 
   test('§8, decided: callers without a valid key count apart, at both endpoints', async () => {
     const { apiKey } = await subject.createSite()
     const from = freshAddress()
-    const wrongKey = `${apiKey.slice(0, -2)}${apiKey.endsWith('AA') ? 'BB' : 'AA'}`
     for (let count = 0; count < 50; count++)
       assertNotSiteverified(await siteverify(`sk_00000000_${'A'.repeat(43)}`, from), 'invalid-input-secret')
-    await assertAdmits(PER_ADDRESS - 50, () => ask(wrongKey, from), 401, 'address', POLICIES)
+    await assertAdmits(PER_ADDRESS - 50, () => ask(wrongKeyOf(apiKey), from), 401, 'address', POLICIES)
     assert.equal(await admittedOf(apiKey, from), PER_ADDRESS)
   })
 }

@@ -9,7 +9,7 @@ import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
-import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
+import { TEST_SECRET, TestService } from '../harness/service.ts'
 
 /** The Content-Security-Policy of the demo's pages. */
 const POLICY =
@@ -57,71 +57,69 @@ async function siteNames(service: TestService): Promise<string[]> {
   return sites.map(({ name }) => name).sort()
 }
 
-for (const kind of STORE_KINDS) {
-  describe(`on the ${kind} store, with POWGATE_DEMO=on`, () => {
-    let service: TestService
-    let client: Client
-    before(async () => {
-      service = await TestService.start(kind, { POWGATE_DEMO: 'on' })
-      await service.untilReady()
-      client = new Client(service.url)
-    })
-    after(() => service.stop())
-
-    test('the page, its style sheet and its script', async () => {
-      const page = await call(`${service.url}/demo`)
-      assertPage(page, 200)
-      assert.ok(page.text.includes(`<pow-gate site-key="${DEMO_SITE_KEY}">`))
-      assert.ok(page.text.includes('<script src="widget.js" async>'))
-      const types = { 'demo/demo.css': 'text/css', 'demo/demo.js': 'text/javascript' }
-      for (const [path, type] of Object.entries(types)) {
-        assert.ok(page.text.includes(`"${path}"`))
-        const { status, headers } = await call(`${service.url}/${path}`)
-        assert.deepEqual([status, headers['content-type']], [200, `${type}; charset=utf-8`])
-        const again = await call(`${service.url}/${path}`, { headers: { 'If-None-Match': headers.etag! } })
-        assert.equal(again.status, 304)
-      }
-    })
-
-    test('a form with a token shows what /verify-token answers; the same form again shows token-used', async () => {
-      const from = freshAddress()
-      const token = await client.token(DEMO_SITE_KEY, { from })
-      const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token }
-      const page = await submit(service, fields, { from })
-      assertPage(page, 200)
-      assert.ok(page.text.includes('Thank you, Ada.'))
-      const { accepted, code, answer } = shown(page)
-      assert.deepEqual([accepted, code], [true, undefined])
-      assert.deepEqual([answer.success, answer.score, answer.ip], [true, 1, from])
-      assert.ok(Math.abs(answer.solvedAt - Date.now()) < 60_000)
-      assert.match(page.text, /<h2>Accepted<.*\n.*Your score is 1, from 0 .* most sites ask for 0\.5\./)
-
-      assert.equal(shown(await submit(service, fields, { from })).code, 'token-used')
-    })
-
-    test('a form of the other puzzle is redeemed at its own site', async () => {
-      const from = freshAddress()
-      assert.equal((await client.challenge(HASHWX_SITE_KEY, { from })).json.algorithm, 'hashwx')
-      const token = await client.token(HASHWX_SITE_KEY, { from })
-      const fields = { 'powgate-token': token, puzzle: 'hashwx' }
-      const { code } = shown(await submit(service, { ...fields, puzzle: 'sha256' }, { from }))
-      assert.equal(code, 'site-mismatch')
-      assert.equal(shown(await submit(service, fields, { from })).accepted, true)
-    })
-
-    test('a low score passes here, and is told what it is', async () => {
-      const from = freshAddress()
-      const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noLanguages: true }
-      const solution = await client.solved(DEMO_SITE_KEY, { from }, { environment })
-      const { token, passed } = (await client.verify(DEMO_SITE_KEY, solution, { from })).json
-      assert.equal(passed, true)
-      const page = await submit(service, { 'powgate-token': token }, { from })
-      const { accepted, answer } = shown(page)
-      assert.ok(accepted && answer.score < 0.5)
-      assert.match(page.text, /<h2>Accepted here, refused by most sites</)
-    })
+describe('with POWGATE_DEMO=on', () => {
+  let service: TestService
+  let client: Client
+  before(async () => {
+    service = await TestService.start('embedded', { POWGATE_DEMO: 'on' })
+    await service.untilReady()
+    client = new Client(service.url)
   })
-}
+  after(() => service.stop())
+
+  test('the page, its style sheet and its script', async () => {
+    const page = await call(`${service.url}/demo`)
+    assertPage(page, 200)
+    assert.ok(page.text.includes(`<pow-gate site-key="${DEMO_SITE_KEY}">`))
+    assert.ok(page.text.includes('<script src="widget.js" async>'))
+    const types = { 'demo/demo.css': 'text/css', 'demo/demo.js': 'text/javascript' }
+    for (const [path, type] of Object.entries(types)) {
+      assert.ok(page.text.includes(`"${path}"`))
+      const { status, headers } = await call(`${service.url}/${path}`)
+      assert.deepEqual([status, headers['content-type']], [200, `${type}; charset=utf-8`])
+      const again = await call(`${service.url}/${path}`, { headers: { 'If-None-Match': headers.etag! } })
+      assert.equal(again.status, 304)
+    }
+  })
+
+  test('a form with a token shows what /verify-token answers; the same form again shows token-used', async () => {
+    const from = freshAddress()
+    const token = await client.token(DEMO_SITE_KEY, { from })
+    const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token }
+    const page = await submit(service, fields, { from })
+    assertPage(page, 200)
+    assert.ok(page.text.includes('Thank you, Ada.'))
+    const { accepted, code, answer } = shown(page)
+    assert.deepEqual([accepted, code], [true, undefined])
+    assert.deepEqual([answer.success, answer.score, answer.ip], [true, 1, from])
+    assert.ok(Math.abs(answer.solvedAt - Date.now()) < 60_000)
+    assert.match(page.text, /<h2>Accepted<.*\n.*Your score is 1, from 0 .* most sites ask for 0\.5\./)
+
+    assert.equal(shown(await submit(service, fields, { from })).code, 'token-used')
+  })
+
+  test('a form of the other puzzle is redeemed at its own site', async () => {
+    const from = freshAddress()
+    assert.equal((await client.challenge(HASHWX_SITE_KEY, { from })).json.algorithm, 'hashwx')
+    const token = await client.token(HASHWX_SITE_KEY, { from })
+    const fields = { 'powgate-token': token, puzzle: 'hashwx' }
+    const { code } = shown(await submit(service, { ...fields, puzzle: 'sha256' }, { from }))
+    assert.equal(code, 'site-mismatch')
+    assert.equal(shown(await submit(service, fields, { from })).accepted, true)
+  })
+
+  test('a low score passes here, and is told what it is', async () => {
+    const from = freshAddress()
+    const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noLanguages: true }
+    const solution = await client.solved(DEMO_SITE_KEY, { from }, { environment })
+    const { token, passed } = (await client.verify(DEMO_SITE_KEY, solution, { from })).json
+    assert.equal(passed, true)
+    const page = await submit(service, { 'powgate-token': token }, { from })
+    const { accepted, answer } = shown(page)
+    assert.ok(accepted && answer.score < 0.5)
+    assert.match(page.text, /<h2>Accepted here, refused by most sites</)
+  })
+})
 
 describe('a first start', () => {
   let service: TestService

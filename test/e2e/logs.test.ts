@@ -18,7 +18,7 @@ import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
-import { EASY, STORE_KINDS, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -58,9 +58,9 @@ async function logged(service: TestService, count: number, event?: string): Prom
 type Use = (service: TestService, client: Client, site: TestSite) => Promise<void>
 
 /** Runs `use` with a service of one worker that logs all successes, and a site of the lowest difficulty. */
-async function withService(env: Record<string, string>, use: Use, store = STORE_KINDS[0]!) {
+async function withService(env: Record<string, string>, use: Use) {
   const one = { POWGATE_WORKERS: '1', POWGATE_LOG_SUCCESSES: '1' }
-  const service = await TestService.start(store, { ...one, ...env })
+  const service = await TestService.start('embedded', { ...one, ...env })
   const site = await service.createSite({ difficulty: EASY })
   await use(service, new Client(service.url), site).finally(() => service.stop())
 }
@@ -83,6 +83,7 @@ describe('lines', () => {
       const { siteKey, apiKey } = await service.createSite({
         difficulty: EASY,
         origins: ['https://shop.example'],
+        usualRate: 5,
       })
       const from = freshAddress()
       const headers = { origin: 'https://shop.example' }
@@ -102,6 +103,7 @@ describe('lines', () => {
       has(issued, {
         ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY },
         price: { address: 0, network: 0, site: 0 },
+        siteRateUsual: 300, // a minute, from the first challenge on
         ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
       has(passed, {
@@ -115,30 +117,29 @@ describe('lines', () => {
       has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId })
     }))
 
-  for (const store of STORE_KINDS)
-    test(`a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without: ${store}`, () => {
-      const file = join(temporaryDir('settings'), 'powgate.conf')
-      writeFileSync(file, '# no settings\n')
-      const use: Use = async (service, client, { siteKey, apiKey }) => {
-        const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
-        const token = await client.token(siteKey)
-        // One use, junk up to the limit of junk, and 80 that this limit refuses: a stranger can post a form as often.
-        await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
-        const [junk] = await logged(service, 1, 'redemption-junk')
-        has(junk, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
-        assert.doesNotMatch(junk.msg, /--limit-redeem/)
-        assert.deepEqual(eventsOf(service, 'redemption-limit'), [])
-        const newToken = () => client.token(siteKey, { from: freshAddress() })
-        const tokens = await Promise.all(Array.from({ length: 60 }, newToken))
-        for (const token of tokens) await client.verifyToken(apiKey, { token })
-        const [told, ...more] = await logged(service, 1, 'redemption-limit')
-        has(told, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
-        assert.ok(told.perMinute >= 50 && told.perMinute <= 61)
-        assert.ok(told.msg.endsWith(command), told.msg)
-        assert.deepEqual(more, [])
-      }
-      return withService({ POWGATE_CONFIG_FILE: file }, use, store)
-    })
+  test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without', () => {
+    const file = join(temporaryDir('settings'), 'powgate.conf')
+    writeFileSync(file, '# no settings\n')
+    const use: Use = async (service, client, { siteKey, apiKey }) => {
+      const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
+      const token = await client.token(siteKey)
+      // One use, junk up to the limit of junk, and 80 that this limit refuses: a stranger can post a form as often.
+      await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
+      const [junk] = await logged(service, 1, 'redemption-junk')
+      has(junk, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
+      assert.doesNotMatch(junk.msg, /--limit-redeem/)
+      assert.deepEqual(eventsOf(service, 'redemption-limit'), [])
+      const newToken = () => client.token(siteKey, { from: freshAddress() })
+      const tokens = await Promise.all(Array.from({ length: 60 }, newToken))
+      for (const token of tokens) await client.verifyToken(apiKey, { token })
+      const [told, ...more] = await logged(service, 1, 'redemption-limit')
+      has(told, { level: 'warn', caller: '127.0.0.0/24', site: siteKey, limit: 100 })
+      assert.ok(told.perMinute >= 50 && told.perMinute <= 61)
+      assert.ok(told.msg.endsWith(command), told.msg)
+      assert.deepEqual(more, [])
+    }
+    return withService({ POWGATE_CONFIG_FILE: file }, use)
+  })
 
   test('a site whose redemptions name no address, a field that is ignored, and a body refused for another than the token are told once', () =>
     withService({}, async (service, client) => {
@@ -162,14 +163,6 @@ describe('lines', () => {
       const malformed = await logged(service, 1, 'redemption-malformed')
       has(malformed[0], { level: 'warn', site: bound.siteKey, reason: 'body-shape expectedIp' })
       assert.equal(malformed.length, 1)
-    }))
-
-  test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
-    withService({}, async (service, client) => {
-      const { siteKey } = await service.createSite({ difficulty: EASY, usualRate: 5 })
-      await client.challenge(siteKey, { from: freshAddress() })
-      const [issued] = await logged(service, 1, 'challenge-issued')
-      assert.equal(issued.siteRateUsual, 300, 'a minute')
     }))
 
   test('a failure names its reasons with what each took off', () =>

@@ -11,7 +11,6 @@ import type { HostNote } from '../../src/store/hosts.ts'
 import { Client, solutionOf } from '../harness/client.ts'
 import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { EASY, TestService } from '../harness/service.ts'
 import { storeConformance } from './conformance.ts'
@@ -41,13 +40,14 @@ async function startCluster(t: TestContext, options: Partial<StoreClientOptions>
   return { cluster, store }
 }
 
-async function make(engine: Engine): Promise<TestStore> {
-  const cluster = await RedisCluster.start({ engine })
+async function make(): Promise<TestStore> {
+  const cluster = await RedisCluster.start({ engine: 'valkey' })
   const open = (clock: TestStore['clock']) => openRedis(cluster.url, { clock: () => clock.now })
   return openTwice(open, () => cluster.stop())
 }
 
-for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
+/** The tests below, and torture, have Clusters of Redis; redis.test.ts has single servers of both engines. */
+storeConformance('valkey cluster', make)
 
 test('redis cluster: addresses spread over all primaries; who does not know the number of shards finds them too; what concerns the sites waits for their node alone', async t => {
   const { cluster, store } = await startCluster(t, { clusterShards: 2 * SHARDS })

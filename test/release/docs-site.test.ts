@@ -1,4 +1,7 @@
-/** The documentation as a site: VitePress builds it, every page is there, and the search knows them. A dead link ends the build. */
+/**
+ * The documentation as a site: VitePress builds it, every page is there, and the search knows them. A dead link ends the build, which
+ * publishes nothing then (.github/workflows/docs.yml); docs.test.ts follows the links of the texts themselves.
+ */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -6,10 +9,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { installNpmPackages } from './harness/packages.ts'
-import { temporaryDir } from './harness/temporary.ts'
+import { installNpmPackages } from '../harness/packages.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const ROOT = new URL('..', import.meta.url).pathname
+const ROOT = new URL('../..', import.meta.url).pathname
 const SITE = join(ROOT, 'scripts/docs-site')
 const REPOSITORY = 'https://github.com/OWNER/powgate/blob/main/'
 
