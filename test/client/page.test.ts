@@ -82,9 +82,8 @@ test('publint finds nothing, and the package depends on nothing that has to be i
   const { publint } = await import(publintPackage)
   const { messages } = await publint({ pkgDir: packed, strict: true })
   assert.deepEqual(messages, [])
-  const { dependencies, peerDependenciesMeta } = JSON.parse(
-    readFileSync(join(packed, 'package.json'), 'utf8'),
-  )
+  const manifest = readFileSync(join(packed, 'package.json'), 'utf8')
+  const { dependencies, peerDependenciesMeta } = JSON.parse(manifest)
   assert.equal(dependencies, undefined)
   for (const { optional } of Object.values<{ optional: boolean }>(peerDependenciesMeta))
     assert.equal(optional, true)

@@ -40,9 +40,8 @@ const env = { PATH, HOME, GO111MODULE: 'off', ...gate }
 const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
-  const files = readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter(
-    name => !name.includes('recipes'),
-  )
+  const all = readdirSync(packed, { recursive: true, encoding: 'utf8' })
+  const files = all.filter(name => !name.includes('recipes'))
   const dist = ['powgate.d.ts', 'powgate.js', 'testing.d.ts', 'testing.js'].map(name => `dist/${name}`)
   assert.deepEqual(files.sort(), ['LICENSE', 'README.md', 'dist', ...dist, 'package.json'])
   const manifest = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
@@ -123,10 +122,7 @@ describe('on each runtime', () => {
   const RUNTIMES: Record<string, readonly string[]> = {
     'this Node.js': [process.execPath],
     'Node.js 18': [binary(`node-linux-${process.arch}/bin/node`)],
-    Deno: [
-      binary(`@deno/linux-${process.arch}-glibc/deno`),
-      ...words('run --allow-all --node-modules-dir=manual'),
-    ],
+    Deno: [binary(`@deno/linux-${process.arch}-glibc/deno`), ...words('run -A --node-modules-dir=manual')],
     Bun: [binary(`@oven/bun-linux-${isArm ? 'aarch64' : 'x64'}/bin/bun`)],
   }
   for (const [name, [program, ...args]] of Object.entries(RUNTIMES)) {
@@ -142,11 +138,7 @@ describe('on each runtime', () => {
       writeFileSync(join(project, 'worker.capnp'), workerConfig(port, env))
       const program = binary(`@cloudflare/workerd-linux-${isArm ? 'arm64' : '64'}/bin/workerd`)
       const child = spawn(program, ['serve', 'worker.capnp'], { cwd: project, env, stdio: 'inherit' })
-      try {
-        return await ask(`http://127.0.0.1:${port}/`)
-      } finally {
-        child.kill()
-      }
+      return ask(`http://127.0.0.1:${port}/`).finally(() => child.kill())
     }))
 })
 

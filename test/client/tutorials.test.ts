@@ -88,9 +88,7 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   const server = spawn('sh', ['-c', start], { cwd: shop, env, detached: true })
   let written = ''
   for (const stream of [server.stdout, server.stderr])
-    stream.on('data', (chunk: Buffer) => {
-      written += chunk
-    })
+    stream.on('data', (chunk: Buffer) => (written += chunk))
   after(async () => {
     process.kill(-server.pid!, 'SIGKILL')
     await once(server, 'exit')

@@ -26,7 +26,6 @@ const [shop, forum, quiet] = await Promise.all(
     return { name, ...(await service.createSite({ name, difficulty })), from: freshAddress() }
   }),
 )
-type Tally = Readonly<Record<string, number>>
 
 /**
  * What the page shows of all sites and of one, after the requests that follow here. A funnel has challenges, verifications, those
@@ -88,14 +87,12 @@ async function open(query = '') {
 }
 
 /** The counts that a panel's rows show, by their names. */
-function rowsOf(page: Page, title: string): Promise<Record<string, string>> {
+function rowsOf(page: Page, title: string): Promise<Record<string, number>> {
   return page.evaluate(`Object.fromEntries(
     [...document.querySelectorAll('.panel')].find(panel => panel.querySelector('h3').textContent === ${JSON.stringify(title)})
-      .querySelectorAll('.bars li').values().map(row => [row.querySelector('.title').textContent, row.querySelector('.count').textContent.split(' ')[0]]))`)
+      .querySelectorAll('.bars li').values().map(row => [row.querySelector('.title').textContent, parseInt(row.querySelector('.count').textContent)]))`)
 }
 
-const strings = (counts: Tally) =>
-  Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, String(count)]))
 const funnelOf = async (page: Page) => (await page.locator('.funnel b').allTextContents()).map(Number)
 
 test('the page shows what was sent, for all sites and for the one that is chosen', async () => {
@@ -108,18 +105,17 @@ test('the page shows what was sent, for all sites and for the one that is chosen
   const visit = await open()
   const { page } = visit
   assert.deepEqual(await funnelOf(page), ALL.funnel)
-  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), strings(ALL.refusals))
-  assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), strings(REASONS))
-  assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': '1' })
+  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), ALL.refusals)
+  assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), REASONS)
+  assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': 1 })
   const busiest = Object.keys(await rowsOf(page, 'Busiest sites')).sort()
   assert.equal(busiest.join(), [forum, quiet, shop].map(site => site!.name).join())
 
   await page.getByRole('button', { name: forum!.name }).click()
-  await eventually(PATIENCE_MS, 'the numbers of one site', async () => {
-    return (await funnelOf(page))[0] === FORUM.funnel[0]
-  })
+  const isOfForum = async () => (await funnelOf(page))[0] === FORUM.funnel[0]
+  await eventually(PATIENCE_MS, 'the numbers of one site', isOfForum)
   assert.deepEqual(await funnelOf(page), FORUM.funnel)
-  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), strings(FORUM.refusals))
+  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), FORUM.refusals)
   assert.match(page.url(), new RegExp(`site=${forum!.siteKey}`))
   assert.ok(await page.locator('.panel', { hasText: 'Latency' }).getByText('all sites').first().isVisible())
 
@@ -130,11 +126,8 @@ test('the page shows what was sent, for all sites and for the one that is chosen
   await page.getByRole('combobox', { name: 'Site' }).selectOption({ index: 0 })
   const isOfAll = async () => (await funnelOf(page))[0] === ALL.funnel[0]
   await eventually(PATIENCE_MS, 'all sites again', isOfAll)
-  const isOfGoto = (trouble: string) => trouble.endsWith('ERR_ABORTED') // page.goto() above may end a poll
-  assert.deepEqual(
-    visit.troubles.filter(trouble => !isOfGoto(trouble)),
-    [],
-  )
+  const troubles = visit.troubles.filter(trouble => !trouble.endsWith('ERR_ABORTED'))
+  assert.deepEqual(troubles, []) // page.goto() above may end a poll, which is none
   await page.context().close()
 })
 
@@ -204,9 +197,7 @@ test('a page whose service is gone says so, and comes back with it', async () =>
   assert.equal((await funnelOf(page))[0], 0)
   await problem.filter({ hasText: 'No requests yet' }).waitFor({ timeout: PATIENCE_MS })
   await page.goto(`${admin}/dashboard?site=${shop!.siteKey}`)
-  const chosen = page.locator('#site option:checked')
-  await chosen
-    .filter({ hasText: 'shop.example · site_' })
-    .waitFor({ state: 'attached', timeout: PATIENCE_MS })
+  const chosen = page.locator('#site option:checked').filter({ hasText: 'shop.example · site_' })
+  await chosen.waitFor({ state: 'attached', timeout: PATIENCE_MS })
   await page.context().close()
 })

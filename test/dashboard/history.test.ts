@@ -14,8 +14,8 @@ const START_MS = 1_800_000_000_000
 /** The time at the end of so many steps. */
 const timeOf = (step: number) => START_MS + step * ADD_MS
 
-function startHistory(): History {
-  return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined))
+function startHistory(aheadMs = () => 0): History {
+  return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined), aheadMs)
 }
 
 const counted = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
@@ -93,19 +93,13 @@ describe('steps', () => {
 
   test('a clock that is set takes the past along, and no step gets longer or shorter', () => {
     let aheadMs = 0
-    const history = new History(
-      START_MS,
-      () => undefined,
-      () => aheadMs,
-    )
+    const history = startHistory(() => aheadMs)
     for (const add of [1, 2, 3]) history.add(timeOf(add), challenges(add))
     // The function above, which reads `aheadMs`, is the clock's deviation for the history.
     for (aheadMs of [3_600_000, -3_600_000]) {
       const { times, seconds, nowMs, startedAtMs } = history.view('30m', null)
-      assert.deepEqual(
-        [startedAtMs, ...times, nowMs],
-        [0, 1, 2, 3, 3].map(step => timeOf(step) + aheadMs),
-      )
+      const expected = [0, 1, 2, 3, 3].map(step => timeOf(step) + aheadMs)
+      assert.deepEqual([startedAtMs, ...times, nowMs], expected)
       assert.deepEqual(seconds, [10, 10, 10])
     }
   })

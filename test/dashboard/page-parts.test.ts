@@ -15,19 +15,17 @@ import { Totals } from '../../src/metrics/totals.ts'
 import { numbers } from '../harness/values.ts'
 import { WELL } from './stage.ts'
 
-describe('numbers', () => {
-  test('numbers are shortened to three digits, with a unit', () => {
-    const rows: [format: (value: number) => string, texts: Readonly<Record<number, string>>][] = [
-      [exact, { 1234567: '1,234,567' }],
-      [short, { 0: '0', 999: '999', 1234: '1.23k', 4560000: '4.56M' }],
-      [rate, { 0: '0', 0.004: '<0.01', 0.0167: '0.017', 12.34: '12.3' }],
-      [percent, { 0: '0 %', 1: '100 %', 0.9999: '>99.9 %', 0.0001: '<0.1 %', 0.973: '97.3 %' }],
-      [milliseconds, { 0.214: '0.21 ms', 3.4: '3.4 ms', 119.7: '120 ms', 1234: '1.2 s' }],
-      [duration, { 5: '5 s', 200: '3 min', 7500: '2 h 5 min', 273600: '3 d 4 h' }],
-    ]
-    for (const [format, texts] of rows)
-      for (const [value, text] of Object.entries(texts)) assert.equal(format(Number(value)), text)
-  })
+test('numbers are shortened to three digits, with a unit', () => {
+  const rows: [format: (value: number) => string, texts: Readonly<Record<number, string>>][] = [
+    [exact, { 1234567: '1,234,567' }],
+    [short, { 0: '0', 999: '999', 1234: '1.23k', 4560000: '4.56M' }],
+    [rate, { 0: '0', 0.004: '<0.01', 0.0167: '0.017', 12.34: '12.3' }],
+    [percent, { 0: '0 %', 1: '100 %', 0.9999: '>99.9 %', 0.0001: '<0.1 %', 0.973: '97.3 %' }],
+    [milliseconds, { 0.214: '0.21 ms', 3.4: '3.4 ms', 119.7: '120 ms', 1234: '1.2 s' }],
+    [duration, { 5: '5 s', 200: '3 min', 7500: '2 h 5 min', 273600: '3 d 4 h' }],
+  ]
+  for (const [format, texts] of rows)
+    for (const [value, text] of Object.entries(texts)) assert.equal(format(Number(value)), text)
 })
 
 describe('axes', () => {
@@ -187,29 +185,27 @@ describe('problems', () => {
   })
 })
 
-describe('names of sites', () => {
-  test('a store that fails or hangs holds nobody up; what was known stays', async () => {
-    let nowMs = 0
-    const site = { ...SITE_DEFAULTS, siteKey: 'site_a', name: 'shop', createdAt: 0, updatedAt: 0 }
-    const source: SiteRecords = { records: () => new Promise(done => setImmediate(done, { sites: [site] })) }
-    const names = new SiteNames(source, () => nowMs)
-    assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
-    await Promise.race([names.refresh(), names.refresh()]) // the second waits for the read of the first
-    assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
-    nowMs += 60_000
-    source.records = () => Promise.reject(new Error('away'))
-    await names.refresh()
-    assert.equal(names.get('site_a'), 'shop')
-    nowMs += 60_000
-    let reads = 0
-    source.records = () => {
-      reads++
-      return new Promise(() => {})
-    }
-    await names.refresh()
-    nowMs += 60_000
-    await names.refresh()
-    assert.equal(reads, 1, 'one that hangs is not asked again')
-    assert.equal(names.get('site_a'), 'shop')
-  })
+test('names of sites: a store that fails or hangs holds nobody up; what was known stays', async () => {
+  let nowMs = 0
+  const site = { ...SITE_DEFAULTS, siteKey: 'site_a', name: 'shop', createdAt: 0, updatedAt: 0 }
+  const source: SiteRecords = { records: () => new Promise(done => setImmediate(done, { sites: [site] })) }
+  const names = new SiteNames(source, () => nowMs)
+  assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
+  await Promise.race([names.refresh(), names.refresh()]) // the second waits for the read of the first
+  assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
+  nowMs += 60_000
+  source.records = () => Promise.reject(new Error('away'))
+  await names.refresh()
+  assert.equal(names.get('site_a'), 'shop')
+  nowMs += 60_000
+  let reads = 0
+  source.records = () => {
+    reads++
+    return new Promise(() => {})
+  }
+  await names.refresh()
+  nowMs += 60_000
+  await names.refresh()
+  assert.equal(reads, 1, 'one that hangs is not asked again')
+  assert.equal(names.get('site_a'), 'shop')
 })

@@ -30,10 +30,7 @@ export const WELL: ServiceState = {
 }
 
 /** Returns the URL of an admin port that serves the history until the test file ends. The page must be built first (dist/dashboard). */
-export async function serveHistory(
-  history: History,
-  state: () => ServiceState = () => WELL,
-): Promise<string> {
+export async function serveHistory(history: History, state: () => ServiceState = () => WELL) {
   const adminPort = await freePort()
   const supervisor = {
     isHealthy: () => state().isHealthy,
@@ -43,12 +40,8 @@ export async function serveHistory(
   }
   const siteNames = new SiteNames({ records: async () => ({ sites: [] }) })
   const routes = dashboardRoutes(history, siteNames, state, new URL('../../dist/dashboard/', import.meta.url))
-  const server = await startAdminServer(
-    { adminHost: '127.0.0.1', adminHosts: [], adminPort },
-    supervisor,
-    routes,
-    createLogger('silent'),
-  )
+  const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
+  const server = await startAdminServer(place, supervisor, routes, createLogger('silent'))
   leftovers.add({ stop: async () => server!.close().closeAllConnections() })
   return `http://127.0.0.1:${adminPort}`
 }

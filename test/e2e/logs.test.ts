@@ -287,51 +287,49 @@ describe('how many lines', () => {
     }))
 })
 
-describe('what clients send cannot forge a line', () => {
-  /** Quotes, line ends of other alphabets, every byte that gets through the HTTP parser, and too much. */
-  const HOSTILE = [
-    '"}\\n{"event":"token-redeemed","requestId":"forged"}',
-    'https://a.example/\x85{"level":30,"event":"refused"}',
-    Array.from({ length: 223 }, (_, index) => String.fromCharCode(index + 0x21)).join('\t'),
-    `https://${'long.'.repeat(600)}example`,
-    '{{{"""\\\\\\"""}}}',
-  ]
-  /** Bytes that the HTTP parser takes for an unfinished request: it never answers. */
-  const CONTROL = '\x1b[2J\x1b]0;owned\x07'
+/** Quotes, line ends of other alphabets, every byte that gets through the HTTP parser, and too much. */
+const HOSTILE = [
+  '"}\\n{"event":"token-redeemed","requestId":"forged"}',
+  'https://a.example/\x85{"level":30,"event":"refused"}',
+  Array.from({ length: 223 }, (_, index) => String.fromCharCode(index + 0x21)).join('\t'),
+  `https://${'long.'.repeat(600)}example`,
+  '{{{"""\\\\\\"""}}}',
+]
+/** Bytes that the HTTP parser takes for an unfinished request: it never answers. */
+const CONTROL = '\x1b[2J\x1b]0;owned\x07'
 
-  test('in Origin, X-Site-Key, X-Request-Id and Authorization', () =>
-    withService({ LOG_LEVEL: 'trace', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite({ origins: ['https://shop.example'] })
-      const known = `X-Site-Key: ${siteKey}`
-      const ask = (headers: string) => challengeWith(service.port, headers)
-      for (const value of HOSTILE) {
-        await ask(`${known}\r\nOrigin: ${value}`)
-        await ask(`X-Site-Key: ${value}`)
-        await ask(`${known}\r\nX-Request-Id: ${value}`)
-      }
-      const unanswered = await RawConnection.open(service.port)
-      await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
-      assert.equal(await unanswered.answerWithin(300), undefined)
-      unanswered.close()
-      // A frequent mistake is the secret key where the public one belongs.
-      await ask(`X-Site-Key: ${apiKey}`)
-      await ask(`X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
-      await ask(`${known}\r\nX-Request-Id: from-the-proxy/1`)
-      await client.challenge('site_0000000000000000000000')
-      await eventually(PATIENCE_MS, 'the last line', () => /site_0{22}/.test(service.output))
-      const log = logOf(service)
-      for (const line of log.trim().split('\n')) {
-        assert.match(line, /^\{"level":"[a-z]+","time":\d{13},"name":"powgate",[\x20-\x7e]*\}$/)
-        assert.ok(line.length < 4096, `${line.length} characters`)
-        const { event, requestId } = JSON.parse(line)
-        if (event !== undefined) assert.ok(EVENTS.includes(event), event)
-        assert.notEqual(requestId, 'forged')
-      }
-      assert.ok(!log.includes(apiKey.slice(12)), 'an API key in the wrong header')
-      assert.ok(log.includes('from-the-proxy/1'))
-      assert.ok(eventsOf(service, 'refused').length > HOSTILE.length)
-    }))
-})
+test('what clients send cannot forge a line: in Origin, X-Site-Key and X-Request-Id', () =>
+  withService({ LOG_LEVEL: 'trace', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }, async (service, client) => {
+    const { siteKey, apiKey } = await service.createSite({ origins: ['https://shop.example'] })
+    const known = `X-Site-Key: ${siteKey}`
+    const ask = (headers: string) => challengeWith(service.port, headers)
+    for (const value of HOSTILE) {
+      await ask(`${known}\r\nOrigin: ${value}`)
+      await ask(`X-Site-Key: ${value}`)
+      await ask(`${known}\r\nX-Request-Id: ${value}`)
+    }
+    const unanswered = await RawConnection.open(service.port)
+    await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
+    assert.equal(await unanswered.answerWithin(300), undefined)
+    unanswered.close()
+    // A frequent mistake is the secret key where the public one belongs.
+    await ask(`X-Site-Key: ${apiKey}`)
+    await ask(`X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
+    await ask(`${known}\r\nX-Request-Id: from-the-proxy/1`)
+    await client.challenge('site_0000000000000000000000')
+    await eventually(PATIENCE_MS, 'the last line', () => /site_0{22}/.test(service.output))
+    const log = logOf(service)
+    for (const line of log.trim().split('\n')) {
+      assert.match(line, /^\{"level":"[a-z]+","time":\d{13},"name":"powgate",[\x20-\x7e]*\}$/)
+      assert.ok(line.length < 4096, `${line.length} characters`)
+      const { event, requestId } = JSON.parse(line)
+      if (event !== undefined) assert.ok(EVENTS.includes(event), event)
+      assert.notEqual(requestId, 'forged')
+    }
+    assert.ok(!log.includes(apiKey.slice(12)), 'an API key in the wrong header')
+    assert.ok(log.includes('from-the-proxy/1'))
+    assert.ok(eventsOf(service, 'refused').length > HOSTILE.length)
+  }))
 
 /** The line has these fields; undefined: it does not have this one. */
 function has(line: Line, fields: Readonly<Record<string, unknown>>): void {
@@ -347,65 +345,63 @@ async function challengeWith(port: number, headers: string): Promise<RawAnswer |
   return connection.request(`${HEAD}${headers}\r\n\r\n`).finally(() => connection.close())
 }
 
-describe('a log that takes no more', () => {
-  const main = new URL('../../dist/main.js', import.meta.url).pathname
-  /** Node.js gives a child a Unix stream socket, as the journal of systemd does. */
-  const KINDS: Readonly<Record<string, readonly string[]>> = {
-    'a socket whose reader pauses': [process.execPath, main],
-    'a pipe whose reader pauses': ['sh', '-c', `${process.execPath} ${main} | cat`],
-    'a full disk': ['sh', '-c', `exec ${process.execPath} ${main} > /dev/full`],
-    'a terminal that nobody reads': ['script', '-qfc', `exec ${process.execPath} ${main}`, '/dev/null'],
-  }
-  for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
-    test(`${kind}: every request is answered, lines are lost and counted, and SIGTERM ends the service`, async () => {
-      const [port, adminPort] = [await freePort(), await freePort()]
-      const { PATH, HOME } = process.env
-      const env = {
-        ...{ PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_ADMIN_PORT: String(adminPort) },
-        ...{ POWGATE_WORKERS: '2', POWGATE_DATA_DIR: temporaryDir('paused'), LOG_LEVEL: 'trace' },
-        // A worker that hangs would be killed after this time, which the test does not wait for.
-        ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0', POWGATE_DRAIN_SECONDS: '300' },
-      }
-      const child = spawn(command, args, { env }) // nobody reads its standard output
-      let problems = ''
-      child.stderr.setEncoding('utf8').on('data', text => (problems += text))
-      const signal = (name: NodeJS.Signals) => listeningPids(adminPort).map(pid => process.kill(pid, name))
-      const stop = async () => {
-        signal('SIGKILL')
-        child.kill('SIGKILL')
-      }
-      leftovers.add({ stop })
-      const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
-      const isReady = async () => (await admin('/readyz').catch(() => undefined))?.status === 200
-      const ask = async (count: number) => {
-        for (let done = 0; done < count; done++)
-          assert.equal((await call(`http://127.0.0.1:${port}/challenge`)).status, 400)
-      }
-      const lost = async () =>
-        new PrometheusText((await admin('/metrics')).text).samples('powgate_log_lines_lost_total')[0]!.value
-      await eventually(PATIENCE_MS, 'ready', isReady)
-      const untilLost = async (before: number) => {
-        await ask(500)
-        return (await lost()) > before
-      }
-      await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
-      closeIdleConnections()
-      const killed = listeningPids(port)[0]!
-      process.kill(killed, 'SIGKILL') // the fork of another makes sockets wait again
-      await eventually(PATIENCE_MS, 'the new worker', () => {
-        const pids = listeningPids(port)
-        return pids.length === 2 && !pids.includes(killed)
-      })
-      const before = await lost()
-      await eventually(PATIENCE_MS, 'more lost lines', () => untilLost(before))
-      assert.equal((await admin('/healthz')).status, 200)
-      closeIdleConnections()
-      signal('SIGTERM')
-      await eventually(PATIENCE_MS, 'the end', async () => listeningPids(adminPort).length === 0)
-      if (kind !== 'a socket whose reader pauses') return
-      // The primary process, and a worker that had lost lines before.
-      const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
-      const said = () => problems
-      await eventually(PATIENCE_MS, said, () => told.test(problems))
+const main = new URL('../../dist/main.js', import.meta.url).pathname
+/** Node.js gives a child a Unix stream socket, as the journal of systemd does. */
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  'a socket whose reader pauses': [process.execPath, main],
+  'a pipe whose reader pauses': ['sh', '-c', `${process.execPath} ${main} | cat`],
+  'a full disk': ['sh', '-c', `exec ${process.execPath} ${main} > /dev/full`],
+  'a terminal that nobody reads': ['script', '-qfc', `exec ${process.execPath} ${main}`, '/dev/null'],
+}
+for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
+  test(`a log that takes no more, ${kind}: every request is answered, lines are lost and counted, and SIGTERM ends the service`, async () => {
+    const [port, adminPort] = [await freePort(), await freePort()]
+    const { PATH, HOME } = process.env
+    const env = {
+      ...{ PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_ADMIN_PORT: String(adminPort) },
+      ...{ POWGATE_WORKERS: '2', POWGATE_DATA_DIR: temporaryDir('paused'), LOG_LEVEL: 'trace' },
+      // A worker that hangs would be killed after this time, which the test does not wait for.
+      ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0', POWGATE_DRAIN_SECONDS: '300' },
+    }
+    const child = spawn(command, args, { env }) // nobody reads its standard output
+    let problems = ''
+    child.stderr.setEncoding('utf8').on('data', text => (problems += text))
+    const signal = (name: NodeJS.Signals) => listeningPids(adminPort).map(pid => process.kill(pid, name))
+    const stop = async () => {
+      signal('SIGKILL')
+      child.kill('SIGKILL')
+    }
+    leftovers.add({ stop })
+    const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
+    const isReady = async () => (await admin('/readyz').catch(() => undefined))?.status === 200
+    const ask = async (count: number) => {
+      for (let done = 0; done < count; done++)
+        assert.equal((await call(`http://127.0.0.1:${port}/challenge`)).status, 400)
+    }
+    const lost = async () =>
+      new PrometheusText((await admin('/metrics')).text).samples('powgate_log_lines_lost_total')[0]!.value
+    await eventually(PATIENCE_MS, 'ready', isReady)
+    const untilLost = async (before: number) => {
+      await ask(500)
+      return (await lost()) > before
+    }
+    await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
+    closeIdleConnections()
+    const killed = listeningPids(port)[0]!
+    process.kill(killed, 'SIGKILL') // the fork of another makes sockets wait again
+    await eventually(PATIENCE_MS, 'the new worker', () => {
+      const pids = listeningPids(port)
+      return pids.length === 2 && !pids.includes(killed)
     })
-})
+    const before = await lost()
+    await eventually(PATIENCE_MS, 'more lost lines', () => untilLost(before))
+    assert.equal((await admin('/healthz')).status, 200)
+    closeIdleConnections()
+    signal('SIGTERM')
+    await eventually(PATIENCE_MS, 'the end', async () => listeningPids(adminPort).length === 0)
+    if (kind !== 'a socket whose reader pauses') return
+    // The primary process, and a worker that had lost lines before.
+    const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
+    const said = () => problems
+    await eventually(PATIENCE_MS, said, () => told.test(problems))
+  })

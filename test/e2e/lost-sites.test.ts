@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
@@ -23,8 +24,6 @@ const BITS = 15
 const LOST_LINE = 'the store has lost sites or API keys'
 const ROLLED_LINE = 'all workers are new'
 const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
-
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function start(context: TestContext) {
   const observed = await startObserved('redis', { ...VISITED_SETTINGS, POWGATE_FAIL_OPEN_AFTER_SECONDS: '0' })

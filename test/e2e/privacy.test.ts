@@ -25,6 +25,7 @@ import { call } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { EASY, STORE_KINDS, type TestService, type TestSite } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
 import { closePage, formPage, visit } from '../harness/widget.ts'
 
 const BY_BROWSER = '192.0.2.211'
@@ -58,14 +59,7 @@ const addressesIn = (content: Buffer) =>
   )
 
 test('an address is found in each of its spellings', () => {
-  for (const written of [
-    '203.0.113.177',
-    'cb0071b1',
-    'CB0071B1',
-    '\xcb\0q\xb1',
-    'ywBxsQ',
-    '20010db8a1b2c3d4',
-  ])
+  for (const written of words('203.0.113.177 cb0071b1 CB0071B1 \xcb\0q\xb1 ywBxsQ 20010db8a1b2c3d4'))
     assert.notEqual(addressesIn(Buffer.from(`a${written}b`, 'latin1')).length, 0, written)
 })
 

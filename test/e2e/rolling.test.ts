@@ -140,9 +140,7 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
     assert.ok(kill !== undefined && failure.sentAtMs <= kill.goneAtMs, JSON.stringify({ failure, kills }))
   }
   for (const { killedAtMs, goneAtMs } of kills) {
-    const ofKill = failures.filter(
-      ({ sentAtMs, failedAtMs }) => failedAtMs >= killedAtMs && sentAtMs <= goneAtMs,
-    )
+    const ofKill = failures.filter(one => one.failedAtMs >= killedAtMs && one.sentAtMs <= goneAtMs)
     assert.ok(ofKill.length <= CONNECTIONS, `${ofKill.length} failed`)
   }
 })

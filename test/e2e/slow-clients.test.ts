@@ -37,10 +37,7 @@ const KINDS: Readonly<Record<string, readonly [start: string, drip?: string, eve
 
 const WAYS = {
   'slow clients are ended, and honest ones served': {},
-  'the same behind the PROXY protocol': {
-    POWGATE_PROXY_PROTOCOL: 'on',
-    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-  },
+  'the same with the PROXY protocol': { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 } as const
 
 describe('slow clients', { concurrency: true }, () => {
@@ -70,11 +67,8 @@ describe('slow clients', { concurrency: true }, () => {
         const { status, text } = await client.challenge(siteKey, { from: freshAddress() })
         if (status !== 200) throw new Error(text)
       })
-      await eventually(
-        ENDED_MS_MAX,
-        () => `${[...new Set(open.values())]}: ended`,
-        () => open.size === 0,
-      )
+      const meant = () => `${[...new Set(open.values())]}: ended`
+      await eventually(ENDED_MS_MAX, meant, () => open.size === 0)
       await honest.stop()
       assert.ok(honest.served > 10, `${honest.served} served`)
       assert.deepEqual(honest.refused, [])

@@ -151,15 +151,12 @@ test('assistive technology is told name, role and state, politely', async () => 
 })
 
 test('nothing moves where reduced motion is wanted', async () => {
-  for (const [reducedMotion, animations] of [
-    ['no-preference', 1],
-    ['reduce', 0],
-  ] as const) {
+  for (const reducedMotion of ['no-preference', 'reduce'] as const) {
     const answer = gateway.hold('/verify')
     const page = await openLook({ ...LIGHT, options: { reducedMotion } }, '')
     await untilState(page, 'working')
     const running = `${GATE}.shadowRoot.getAnimations().filter(each => each instanceof CSSAnimation).length`
-    assert.equal(await page.evaluate(running), animations)
+    assert.equal(await page.evaluate(running), reducedMotion === 'reduce' ? 0 : 1)
     answer()
     await untilState(page, 'verified')
   }

@@ -133,9 +133,12 @@ for (const status of [200, 503])
     await untilState(page, 'verified')
   })
 
+/** Part of a fault: all requests for files that the solver loads. */
+const ASSETS = { path: /frame|worker|page|wasm/, times: 100 }
+
 test('assets that hang: said after 20 seconds', async () => {
-  const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(() => {}) }
-  const { page } = await open('', { fault: hanging, ...CLOCK })
+  const fault = { ...ASSETS, until: new Promise<void>(() => {}) }
+  const { page } = await open('', { fault, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   for (let seconds = 0; seconds < 24; seconds += 4) {
     await page.clock.runFor(4000)
@@ -148,12 +151,8 @@ test('assets that hang: said after 20 seconds', async () => {
 
 test('assets that load while the phone sleeps: it goes on when it wakes', async () => {
   let come = () => {}
-  const hanging = {
-    path: /frame|worker|page|wasm/,
-    times: 100,
-    until: new Promise<void>(resolve => (come = resolve)),
-  }
-  const { page } = await open('', { fault: hanging, ...CLOCK })
+  const fault = { ...ASSETS, until: new Promise<void>(resolve => (come = resolve)) }
+  const { page } = await open('', { fault, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   await page.clock.fastForward(30_000) // timers that are due fire once
   come()
@@ -161,8 +160,7 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
 })
 
 test('assets that are blocked: tried five times, then said, and the console names the file', async () => {
-  const blocked = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
-  const { page, notes } = await open('', { fault: blocked, ...CLOCK })
+  const { page, notes } = await open('', { fault: { ...ASSETS, answer: { status: 403 } }, ...CLOCK })
   await untilFailed(page)
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
@@ -172,7 +170,7 @@ test('assets that are blocked: tried five times, then said, and the console name
 
 for (const solver of ['frame', 'blob', 'page'])
   test(`assets that are refused for some seconds, as in a deploy: it waits for them, and goes on: ${solver}`, async () => {
-    const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 502 } }
+    const fault = { ...ASSETS, answer: { status: 502 } }
     const { page, notes } = await open(`solver="${solver}"`, { fault })
     await page.locator('pow-gate:state(working) .text:has-text("cannot be reached")').waitFor()
     assert.match((await detail(page))!, /^Continues in\s\d\sseconds?$/)
@@ -191,8 +189,7 @@ test('a kernel that is refused once is loaded again: without it the solver would
 test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
   let lose = () => {}
   const until = new Promise<void>(resolve => (lose = resolve))
-  const fault = { path: /frame|worker|page|wasm/, times: 100, until, answer: { status: 403 } }
-  const { page } = await open('auto="off"', { fault })
+  const { page } = await open('auto="off"', { fault: { ...ASSETS, until, answer: { status: 403 } } })
   await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
   // The page's own timer tells when it has the answer, which it takes for a sign of a network.
   await page.evaluate('new Promise(resolve => setTimeout(resolve, 200))')
@@ -250,15 +247,14 @@ test('a result that does not pass: failed, not retried by itself, and no reason 
 })
 
 const KEY = site.siteKey
-const MISTAKES: readonly [about: string, siteKey: string, attributes: string, code: string, told: RegExp][] =
-  [
-    ['no site-key', '', '', 'site-key-missing', /attribute site-key is missing/],
-    ['a malformed site-key', 'site_short', '', 'site-key-malformed', /site_ and 22 letters/],
-    ['an unknown site-key', 'site_0000000000000000000000', '', 'site-unknown', /not known/],
-    ['a malformed endpoint', KEY, 'endpoint="http://"', 'endpoint-malformed', /http or https/],
-    ['an endpoint of FTP', KEY, 'endpoint="ftp://127.0.0.1/"', 'endpoint-malformed', /http or https/],
-    ['a mode that does not exist', KEY, 'solver="gpu"', 'solver-unknown', /worker, frame, blob, page/],
-  ]
+const MISTAKES: readonly [about: string, key: string, attributes: string, code: string, told: RegExp][] = [
+  ['no site-key', '', '', 'site-key-missing', /attribute site-key is missing/],
+  ['a malformed site-key', 'site_short', '', 'site-key-malformed', /site_ and 22 letters/],
+  ['an unknown site-key', 'site_0000000000000000000000', '', 'site-unknown', /not known/],
+  ['a malformed endpoint', KEY, 'endpoint="http://"', 'endpoint-malformed', /http or https/],
+  ['an endpoint of FTP', KEY, 'endpoint="ftp://127.0.0.1/"', 'endpoint-malformed', /http or https/],
+  ['a mode that does not exist', KEY, 'solver="gpu"', 'solver-unknown', /worker, frame, blob, page/],
+]
 
 for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   test(`a mistake of the page is shown in the element and told on the console: ${about}`, async () => {
@@ -275,15 +271,10 @@ for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   })
 }
 
+const DOWN = { path: '/challenge', times: 1000, answer: away(1) }
 for (const [about, fault, code, shown, told] of [
   ['an endpoint that cannot be reached', undefined, 'network', /cannot be reached/, 'http://127.0.0.1'],
-  [
-    '503 for good',
-    { path: '/challenge', times: 1000, answer: away(1) },
-    'unavailable',
-    /service is busy/,
-    'Away.',
-  ],
+  ['503 for good', DOWN, 'unavailable', /service is busy/, 'Away.'],
 ] as const)
   test(`${about}: tried five times, then said, also to the integrator; the button tries again`, async () => {
     const endpoint = fault === undefined ? `endpoint="http://127.0.0.1:${await freePort()}"` : ''

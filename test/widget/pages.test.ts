@@ -66,31 +66,22 @@ async function received(): Promise<URLSearchParams> {
   return fields
 }
 
+/** Tags with these names. */
+const named = (names: readonly string[], start: string, end = '') =>
+  names.map(name => `${start} name="${name}">${end}`).join('')
+
+const OF_FORMS = words(
+  'closest elements requestSubmit submit form contains getClientRects addEventListener getAttribute',
+  'lang parentNode name hidden type',
+)
+const IMAGES = words('baseURI documentElement activeElement createElement addEventListener forms')
+const FORMS = words('hidden querySelectorAll createElementNS body removeEventListener')
 /** Parts of a page that hide or replace what browsers have. */
 const OBSTACLES: readonly [about: string, OpenOptions][] = [
-  [
-    'fields named like members of the form',
-    {
-      fields: words(
-        'closest elements requestSubmit submit form contains getClientRects addEventListener getAttribute',
-        'lang parentNode name hidden type',
-      )
-        .map(name => `<input type="hidden" name="${name}">`)
-        .join(''),
-    },
-  ],
+  ['fields named like members of the form', { fields: named(OF_FORMS, '<input type="hidden"') }],
   [
     'images and forms named like members of the document',
-    {
-      more: [
-        ...words('baseURI documentElement activeElement createElement addEventListener forms').map(
-          name => `<img name="${name}" alt="">`,
-        ),
-        ...words('hidden querySelectorAll createElementNS body removeEventListener').map(
-          name => `<form name="${name}"></form>`,
-        ),
-      ].join(''),
-    },
+    { more: named(IMAGES, '<img alt=""') + named(FORMS, '<form', '</form>') },
   ],
   ...Object.entries({
     'variables of the page in place of performance and screen': 'var performance = 1, screen = null',
@@ -132,10 +123,7 @@ test('the token is a field in the page too, once in FormData, gone with the toke
   await page.evaluate(`${GATE}.innerHTML = ''`)
   assert.deepEqual((await page.evaluate(state)) as object, { fields: [], data: [token], token })
   await page.evaluate(`document.forms[0].append(${GATE})`)
-  await page.evaluate(`{
-    const copy = document.forms[0].cloneNode(true)
-    document.forms[0].replaceWith(copy)
-  }`)
+  await page.evaluate('document.forms[0].replaceWith(document.forms[0].cloneNode(true))')
   await untilState(page, 'verified')
   const copied = (await page.evaluate(state)) as Record<string, unknown>
   assert.deepEqual([copied.fields, copied.data], [[copied.token], [copied.token]])
@@ -181,12 +169,7 @@ for (const [about, form, fields] of [
   })
 
 test('an address with a slash at its end, so two before widget.js: loads, and verifies', async () => {
-  pages.add(
-    '/form',
-    `<!doctype html><html lang="en"><title>A form</title><body><pow-gate ${KEY} auto="load"></pow-gate><script src="${gateway.origin()}//widget.js"></script>`,
-  )
-  const { page } = await visit(browser, `${pages.origin()}/form`)
-  await untilState(page, 'verified')
+  await inState('verified', open('', { script: `<script src="${gateway.origin()}//widget.js"></script>` }))
 })
 
 test('expiresAt is by the clock of the page, where that is a day off', async () => {
@@ -384,10 +367,8 @@ test('compat/redirect.js: every address of the vendors’ scripts becomes ours',
   const others = words('js.hcaptcha.com/1 hcaptcha.com/1 challenges.cloudflare.com/turnstile/v0')
   for (const folder of [...google, ...others]) {
     const script = `Object.assign(document.createElement('script'), { src: '//${folder}/api.js' })`
-    assert.equal(
-      await page.evaluate(`${script}.src`),
-      `${gateway.origin()}/${folder.replace(/^.*?\//, '')}/api.js`,
-    )
+    const ours = `${gateway.origin()}/${folder.replace(/^.*?\//, '')}/api.js`
+    assert.equal(await page.evaluate(`${script}.src`), ours)
   }
 })
 
@@ -467,10 +448,8 @@ for (const [what, touch] of [
     assert.equal(gateway.count('GET /challenge'), 0)
     await page.evaluate(`document.forms[0].elements.name${touch}`)
     await untilState(page, 'verified')
-    assert.deepEqual(
-      await readsOf(page),
-      documentedReads('flags').filter(name => name !== WEBGL),
-    )
+    const documented = documentedReads('flags').filter(name => name !== WEBGL)
+    assert.deepEqual(await readsOf(page), documented)
   })
 
 test('of a page without a language only the browser’s languages are read before the first touch', async () => {

@@ -91,16 +91,13 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
     await untilSeen(page)
     await untilSpoken(page, 1)
     await page.waitForTimeout(1000)
-    assert.deepEqual(await spoken(page), ['Verifying…  Your form is sent right after that'], 'announced once')
+    const waiting = 'Verifying…  Your form is sent right after that'
+    assert.deepEqual(await spoken(page), [waiting], 'announced once')
     await send(page)
     await untilSeen(page)
     await untilSpoken(page, 2)
     await page.waitForTimeout(200)
-    assert.deepEqual(
-      await spoken(page),
-      Array(2).fill('Verifying…  Your form is sent right after that'),
-      'again after another Send',
-    )
+    assert.deepEqual(await spoken(page), [waiting, waiting], 'again after another Send')
     assert.equal(pages.forms.length, 0)
     release()
     await untilSent()
@@ -241,10 +238,7 @@ test('ten widgets on a long page: only those in view ask for a challenge, and on
   assert.ok(gateway.count('GET /challenge') <= 4) // those that were scrolled into view
 })
 
-for (const [mode, frames] of [
-  ['frame', 1],
-  ['page', 0],
-] as const)
+for (const mode of ['frame', 'page'])
   test(`three widgets in view solve one after the other, each for a token of its own: ${mode}`, async () => {
     const more = `<script>frameCounts = []
 setInterval(() => {
@@ -256,7 +250,7 @@ setInterval(() => {
     await eventually(60_000, 'all are verified', () =>
       page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
     )
-    assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), frames)
+    assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), mode === 'frame' ? 1 : 0)
     const tokens = await page.evaluate(`[...document.querySelectorAll('pow-gate')].map(({ token }) => token)`)
     assert.equal(new Set(tokens as string[]).size, 3)
     assert.ok(gateway.count('GET /challenge') >= 3)
