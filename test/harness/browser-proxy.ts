@@ -68,9 +68,7 @@ export class FaultyProxy extends LoopbackServer {
   /** Holds the next request of a path until the returned function is called: a test can look at the page meanwhile without haste. */
   hold(path: string, answer?: FaultyAnswer): () => void {
     let release!: () => void
-    const until = new Promise<void>(resolve => {
-      release = resolve
-    })
+    const until = new Promise<void>(resolve => (release = resolve))
     this.fail({ path, until, ...(answer && { answer }) })
     return release
   }

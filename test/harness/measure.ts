@@ -45,10 +45,8 @@ function threadCpuNs(path: string): number {
 export function processStat(pid: number): { readonly parent: number; readonly cpuMs: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-  const fields = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .map(Number)
+  const rest = stat.slice(stat.lastIndexOf(')') + 2)
+  const fields = rest.split(' ').map(Number)
   return { parent: fields[1]!, cpuMs: (fields[11]! + fields[12]!) * TICK_MS }
 }
 

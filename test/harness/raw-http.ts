@@ -114,6 +114,12 @@ export class RawConnection {
   }
 }
 
+/** The answer to a request on a connection of its own. */
+export async function askAlone(port: number, from?: string, ...parts: readonly (string | Buffer)[]) {
+  const connection = await RawConnection.open(port, from)
+  return connection.request(...parts).finally(() => connection.close())
+}
+
 function readAnswer(bytes: Buffer): { answer: RawAnswer; bytes: number } | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined

@@ -58,36 +58,30 @@ export class RedisCluster {
   }
 
   async #nodes(witness = this.servers.find(server => server.isRunning)!) {
-    const text = String(await witness.ask('cluster', 'nodes'))
-    return text
+    const lines = String(await witness.ask('cluster', 'nodes'))
       .trim()
       .split('\n')
-      .map(line => {
-        const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
-        const port = Number(/:(\d+)@/.exec(address!)![1])
-        const isPrimary = flags!.includes('master') && !flags!.includes('fail')
-        return { id: id!, port, isPrimary, primaryId: primaryId!, slots }
-      })
+    return lines.map(line => {
+      const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
+      const port = Number(/:(\d+)@/.exec(address!)![1])
+      const isPrimary = flags!.includes('master') && !flags!.includes('fail')
+      return { id: id!, port, isPrimary, primaryId: primaryId!, slots }
+    })
   }
 
   async primaryOf(slot: number): Promise<RedisServer> {
-    const owner = (await this.#nodes()).find(
-      ({ isPrimary, slots }) =>
-        isPrimary &&
-        slots.some(range => {
-          const [first, last = first] = range.split('-').map(Number)
-          return slot >= first! && slot <= last!
-        }),
-    )
+    const hasSlot = (range: string) => {
+      const [first, last = first] = range.split('-').map(Number)
+      return slot >= first! && slot <= last!
+    }
+    const owner = (await this.#nodes()).find(({ isPrimary, slots }) => isPrimary && slots.some(hasSlot))
     if (owner === undefined) throw new Error(`nobody serves slot ${slot}`)
     return this.#serverAt(owner.port)
   }
 
   async primaries(): Promise<RedisServer[]> {
-    const nodes = await this.#nodes()
-    return nodes
-      .filter(({ isPrimary, slots }) => isPrimary && slots.length > 0)
-      .map(({ port }) => this.#serverAt(port))
+    const nodes = (await this.#nodes()).filter(({ isPrimary, slots }) => isPrimary && slots.length > 0)
+    return nodes.map(({ port }) => this.#serverAt(port))
   }
 
   async replicaOf(primary: RedisServer): Promise<RedisServer> {

@@ -65,14 +65,9 @@ export async function startStage(env: Record<string, string> = {}): Promise<Stag
     for (const page of await openedPages()) await closePage(page)
   })
   let addresses = 0
+  const newAddress = () => `198.51.100.${1 + (addresses++ % 250)}`
   const open: Stage['open'] = (attributes = '', options = {}) => {
-    const {
-      fault,
-      from = `198.51.100.${1 + (addresses++ % 250)}`,
-      inBrowser = browser,
-      host,
-      ...page
-    } = options
+    const { inBrowser = browser, host, fault, from = newAddress(), ...page } = options
     gateway.clientAddress = from
     if (fault !== undefined) gateway.fail(fault)
     addWidgetPage(surroundings, { attributes, ...page })

@@ -11,7 +11,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { askAlone } from '../harness/raw-http.ts'
 import { words } from '../harness/values.ts'
 
 let isReady = true
@@ -114,17 +114,15 @@ describe('the admin port', { concurrency: true }, () => {
 
   test('Expect: 100-continue is answered at once, before the body; any other with 417', async () => {
     for (const [expect, status] of Object.entries({ '100-Continue': 100, other: 417 })) {
-      const connection = await RawConnection.open(port)
       const head = `Host: localhost\r\nContent-Length: 2\r\nExpect: ${expect}`
-      assert.equal((await connection.request(`POST /healthz HTTP/1.1\r\n${head}\r\n\r\n`))?.status, status)
-      connection.close()
+      const answer = await askAlone(port, undefined, `POST /healthz HTTP/1.1\r\n${head}\r\n\r\n`)
+      assert.equal(answer?.status, status)
     }
   })
 
-  /** The answer to a request with this header, on a connection of its own. */
-  async function asked(path: string, header: string) {
-    const connection = await RawConnection.open(port)
-    return connection.request(`GET ${path} HTTP/1.1\r\n${header}\r\n\r\n`).finally(() => connection.close())
+  /** The answer to a request with this header. */
+  function asked(path: string, header: string) {
+    return askAlone(port, undefined, `GET ${path} HTTP/1.1\r\n${header}\r\n\r\n`)
   }
 })
 
@@ -155,10 +153,7 @@ test('3,000 pipelined requests wait their turn: a check of health is answered fi
   for (const socket of sockets) socket.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100))
   await eventually(60_000, 'the first answers', () => answered > 0)
   const before = answered
-  for (const [path, othersMax] of [
-    ['/healthz', 50],
-    ['/slow', 300],
-  ] as const) {
+  for (const [path, othersMax] of Object.entries({ '/healthz': 50, '/slow': 300 })) {
     assert.equal(await statusOf(path), 200)
     assert.ok(answered - before < othersMax, `${answered - before} others were answered before`)
   }

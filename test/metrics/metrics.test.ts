@@ -309,15 +309,10 @@ for (const [what, signal, cause, rounds, victim] of [
 const BOUND = 10
 const TOO_MANY = 5
 
-const LISTENERS = {
-  'the HTTP server': {},
-  'the PROXY protocol relay': {
-    POWGATE_PROXY_PROTOCOL: 'on',
-    POWGATE_TRUSTED_PROXIES: '127.41.0.0/16', // whoever else comes is a client
-  },
-} as const
+/** Whoever comes from another address is a client. */
+const RELAY = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
 
-for (const [name, env] of Object.entries(LISTENERS)) {
+for (const [name, env] of Object.entries({ 'the HTTP server': {}, 'the PROXY protocol relay': RELAY }))
   test(`${name}: connections are counted, and those above the bound`, async () => {
     const settings = { ...env, POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(BOUND) }
     const { service, scrape } = await startObserved('embedded', settings)
@@ -337,7 +332,6 @@ for (const [name, env] of Object.entries(LISTENERS)) {
     assert.equal(await service.end(), 0)
     await service.stop()
   })
-}
 
 const FLOOD = 5_000
 const SOCKETS = 48

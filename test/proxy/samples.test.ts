@@ -9,7 +9,7 @@ import { type Call, call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids } from '../harness/processes.ts'
 import { adapted, apacheBase, FrontProxy, sample } from '../harness/proxies.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { askAlone, RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { ALWAYS_EASY, TestService } from '../harness/service.ts'
@@ -117,11 +117,8 @@ async function startFront(program: 'nginx' | 'haproxy' | 'apache2', config: stri
 }
 
 describe('samples of the documentation', () => {
-  for (const [front, config] of Object.entries({
-    nginx: NGINX,
-    'nginx for two hosts': NGINX_TWO,
-    haproxy: HAPROXY,
-  })) {
+  const fronts = { nginx: NGINX, 'nginx for two hosts': NGINX_TWO, haproxy: HAPROXY }
+  for (const [front, config] of Object.entries(fronts))
     describe(front, () => {
       const program = front === 'haproxy' ? front : 'nginx'
       let proxy: FrontProxy
@@ -143,7 +140,6 @@ describe('samples of the documentation', () => {
           staysReadable(proxy))
       })
     })
-  }
 
   test('Apache: a visitor is who calls, and cannot redeem; a backend can', async () => {
     await keepsVisitorsOut(await startFront('apache2', APACHE))
@@ -181,9 +177,7 @@ async function keepsVisitorsOut(proxy: FrontProxy): Promise<void> {
   const fields = [`Host: ${NAME}`, 'Content-Type: application/json', `Content-Length: ${body.length}`]
   for (const path of REDEMPTION_PATHS) {
     const head = headOf(`POST ${path} HTTP/1.1`, `Authorization: Bearer ${site.apiKey}`, ...fields)
-    const connection = await RawConnection.open(proxy.port, visitor)
-    const answer = await connection.request(head + body)
-    connection.close()
+    const answer = await askAlone(proxy.port, visitor, head + body)
     assert.doesNotMatch(answer?.body ?? '', /"success"/, path)
     if (/^\/(verify-token|(.+\/)?siteverify)(\?|$)/.test(path)) assert.equal(answer?.status, 403, path)
   }

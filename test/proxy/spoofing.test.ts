@@ -9,7 +9,7 @@ import { before, describe, test } from 'node:test'
 import { Client, type Sender } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { askAlone, RawConnection } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, nonceObserver, PROXIES, solutionFor } from './observer.ts'
@@ -68,11 +68,8 @@ const SPOOFS: readonly Spoof[] = [
   row('an empty line before', [xff(''), xff('203.0.113.1')], CLIENT),
   row('an empty line after', [xff('203.0.113.1'), xff('')], CLIENT),
   row('brackets and a port', xff('[2001:db8::1]:443'), '2001:db8::1'),
-  row('octal', xff('0313.0.0161.01'), 'peer'),
   row('tabs around', xff('\t203.0.113.1\t'), CLIENT),
   row('a no-break space inside', xff('203.0.113.1\xa0, 10.1.1.1'), 'peer'),
-  row('a zero-width space inside', xff('203.0.113.1\xe2\x80\x8b, 10.1.1.1'), 'peer'),
-  row('full-width digits', xff('203.0.113.\xef\xbc\x91, 10.1.1.1'), 'peer'),
   row('a vertical tab', xff('203.0.113.1\x0b, 10.1.1.1'), 'refused'),
   row('a NUL', xff('203.0.113.1\x00'), 'refused'),
   row('a lone line feed', `${xff('198.51.100.1')}\n${xff('203.0.113.1')}`, 'refused'),
@@ -99,10 +96,8 @@ const createSite = (service: TestService) => service.createSite({ difficulty: AL
 
 /** The HTTP server says nothing to most requests that it cannot read, and closes after ten seconds. */
 async function assertRefused(port: number, from: string, request: string): Promise<void> {
-  const connection = await RawConnection.open(port, from)
-  const answer = await connection.request(request)
+  const answer = await askAlone(port, from, request)
   assert.ok(answer === undefined || [400, 431].includes(answer.status), `${answer?.status} ${answer?.body}`)
-  connection.close()
 }
 
 const service = await TestService.start('embedded', ENV)
@@ -142,9 +137,7 @@ describe('spoofing', { concurrency: true }, () => {
     const proxy = freshProxy()
     const spoofed = challengeRequest(site.siteKey, lines)
     if (expected === 'refused') return assertRefused(service.port, proxy, spoofed)
-    const connection = await RawConnection.open(service.port, proxy)
-    const answer = await connection.request(spoofed)
-    connection.close()
+    const answer = await askAlone(service.port, proxy, spoofed)
     assert.equal(answer?.status, 200, answer?.body)
     const ip = expected === 'peer' ? proxy : expected
     const headers: Record<string, string> = expected === 'peer' ? {} : { 'X-Forwarded-For': ip }
@@ -180,9 +173,7 @@ function through(kind: ProxyKind): void {
   for (const { about, lines, client } of SPOOFS) {
     test(`the client is who calls: ${about}`, async () => {
       const from = freshAddress()
-      const connection = await RawConnection.open(proxy.port, from)
-      const answer = await connection.request(challengeRequest(site.siteKey, lines))
-      connection.close()
+      const answer = await askAlone(proxy.port, from, challengeRequest(site.siteKey, lines))
       if (answer?.status === 200) assert.ok(isBoundTo(answer.json.nonce, from))
       else assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
     })

@@ -34,17 +34,10 @@ class Host {
 
   constructor(name: string, port: number, adminPort: number, redisUrl: string) {
     this.etc = temporaryDir(name)
-    const config = join(this.etc, 'powgate.conf')
-    this.service = TestService.prepare(
-      {
-        POWGATE_CONFIG_FILE: config,
-        POWGATE_SECRETS: '',
-        HOST: '',
-        POWGATE_TRUSTED_PROXIES: '',
-        POWGATE_ADMIN_PORT: String(adminPort),
-      },
-      port,
-    )
+    const file = { POWGATE_CONFIG_FILE: join(this.etc, 'powgate.conf') }
+    const inTheFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
+    const env = { ...file, ...inTheFile, POWGATE_ADMIN_PORT: String(adminPort) }
+    this.service = TestService.prepare(env, port)
     this.#names = {
       '/etc/nginx/conf.d/powgate.conf': join(this.etc, 'nginx.conf'),
       '/var/lib/powgate': this.service.dataDir,
@@ -76,11 +69,8 @@ class Host {
 
   /** Runs the commands of a block, one a line; `&&` joins those of a line. */
   async follow(block: string): Promise<void> {
-    for (const line of block
-      .trim()
-      .split('\n')
-      .filter(text => !text.startsWith('#')))
-      for (const command of line.split(' && ')) await this.#run(command)
+    const lines = block.split('\n').filter(text => !/^(#|\s*$)/.test(text))
+    for (const command of lines.flatMap(line => line.split(' && '))) await this.#run(command)
   }
 
   async #run(written: string): Promise<void> {
@@ -198,18 +188,16 @@ async function visit(name: { client: Client }, site: TestSite, timesBefore: numb
     if (verified?.status !== 200) return `/verify: ${verified?.text ?? 'no answer'}`
     await sleep(Math.random() * FORM_MS_MAX)
     const { token } = verified.json
+    const redeem = (idempotencyKey: string) =>
+      answerOrWait(() => name.client.verifyToken(apiKey, { token, idempotencyKey }))
     for (const endMs = performance.now() + GIVE_UP_MS; performance.now() < endMs; ) {
-      const redeemed = await answerOrWait(() =>
-        name.client.verifyToken(apiKey, { token, idempotencyKey: nonce }),
-      )
+      const redeemed = await redeem(nonce)
       last = redeemed?.text ?? last
       if (redeemed?.status === 503 || redeemed === undefined) continue
       const isForgotten = redeemed.json.code === 'token-forgotten' && timesBefore < MOVES
       if (isForgotten) return visit(name, site, timesBefore + 1)
       if (redeemed.status !== 200) return `/verify-token: ${redeemed.text}`
-      const again = await answerOrWait(() =>
-        name.client.verifyToken(apiKey, { token, idempotencyKey: 'other' }),
-      )
+      const again = await redeem('other')
       return again?.json?.success === true ? `redeemed twice: ${token}` : timesBefore
     }
   }

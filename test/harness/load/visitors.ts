@@ -55,10 +55,7 @@ export interface VisitorsResult extends Measured {
 export const refusalsOf = ({ shedOf }: VisitorsResult) => shedOf.challenge + shedOf.verify + shedOf.redeem
 
 /** Settings of a service whose visitors and backends are all one process. */
-export const VISITED_SETTINGS = {
-  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-  ...UNLIMITED_REDEMPTIONS,
-} as const
+export const VISITED_SETTINGS = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS } as const
 
 /** What the tokens of a site contain, read from one whole flow by the real client. */
 export async function claimsAt(url: string, site: TestSite): Promise<TokenClaims> {

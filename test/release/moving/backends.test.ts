@@ -60,11 +60,8 @@ for (const [provider, path, canCheck] of [
       ],
     })
     const signUp = async (token: string, from: string, email: string) => {
-      const headers = {
-        'Content-Type': 'application/json',
-        'X-Captcha-Response': token,
-        'X-Forwarded-For': from,
-      }
+      const type = { 'Content-Type': 'application/json' }
+      const headers = { ...type, 'X-Captcha-Response': token, 'X-Forwarded-For': from }
       const body = JSON.stringify({ email, password: 'a long password', name: 'Ada' })
       const url = 'https://shop.example/api/auth/sign-up/email'
       return (await auth.handler(new Request(url, { method: 'POST', headers, body }))).status

@@ -71,14 +71,7 @@ async function startWiki(mode: string): Promise<string> {
 }
 
 const POST_FORM = /<form\b[^>]*\bmethod="post"[^>]*>[\s\S]*?<\/form>/
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  quot: '"',
-  lt: '<',
-  gt: '>',
-  '#039': "'",
-  '#43': '+',
-}
+const ENTITIES: Record<string, string> = { amp: '&', quot: '"', lt: '<', gt: '>', '#039': "'", '#43': '+' }
 
 /** An attribute's value, as a browser reads it. */
 function attribute(tag: string, name: string): string {
@@ -139,16 +132,11 @@ class Visitor {
 }
 
 const MODES = [
-  { mode: 'hCaptcha', field: 'h-captcha-response', element: 'h-captcha', script: '/1/api.js' },
-  {
-    mode: 'ReCaptchaNoCaptcha',
-    field: 'g-recaptcha-response',
-    element: 'g-recaptcha',
-    script: '/recaptcha/api.js',
-  },
+  ['hCaptcha', 'h-captcha-response', 'h-captcha', '/1/api.js'],
+  ['ReCaptchaNoCaptcha', 'g-recaptcha-response', 'g-recaptcha', '/recaptcha/api.js'],
 ] as const
 
-for (const { mode, field, element, script } of MODES)
+for (const [mode, field, element, script] of MODES)
   describe(`ConfirmEdit/${mode}`, () => {
     let wiki: string
     before(async () => {

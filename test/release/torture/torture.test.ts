@@ -16,11 +16,9 @@ const TIMES = 13
 /** Number of the case whose flood must be too much for the service: it runs alone. */
 const FLOOD = 9
 
-for (const [isAlone, concurrency] of [
-  [true, 1],
-  [false, 2], // most of them wait most of the time
-] as const)
-  describe('torture', { concurrency }, () => {
+// All but the flood wait most of the time.
+for (const isAlone of [true, false])
+  describe('torture', { concurrency: isAlone ? 1 : 2 }, () => {
     for (const one of CASES.filter(({ number }) => number !== TIMES && (number === FLOOD) === isAlone))
       test(`torture ${one.number} ${one.name}: ${one.aim}`, async t => {
         const options = { seed: SEED, seconds: SECONDS, onProgress: () => {} }

@@ -24,16 +24,12 @@ const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 installNpmPackages(FOLDER)
 
 const TURNSTILE = 'src="/compat/turnstile.js?render=explicit"'
+const OWN_TURNSTILE = `id="cf-turnstile-script" ${TURNSTILE}`
 const RECAPTCHA = 'src="/compat/recaptcha.js?render=explicit"'
 
 /** The script is in the page where the wrapper's own address cannot be set. */
 const WRAPPERS: readonly (readonly [app: string, field: string, name: string, script?: string])[] = [
-  [
-    'turnstile-react',
-    'cf-turnstile-response',
-    '@marsidev/react-turnstile',
-    `id="cf-turnstile-script" ${TURNSTILE}`,
-  ],
+  ['turnstile-react', 'cf-turnstile-response', '@marsidev/react-turnstile', OWN_TURNSTILE],
   ['turnstile-vue', 'cf-turnstile-response', 'vue-turnstile', TURNSTILE],
   ['hcaptcha-react', 'h-captcha-response', '@hcaptcha/react-hcaptcha'],
   ['hcaptcha-vue', 'h-captcha-response', '@hcaptcha/vue3-hcaptcha'],
