@@ -233,7 +233,15 @@ test('a Cluster over TLS, a restricted user: every call goes through, on nodes t
   const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
   const REDIS_URL = (await cluster.primaryOf(0)).url // the keys of a single server are elsewhere
   await openingError({ REDIS_URL, ...settings }, /^REDIS_URL: .*: it is a node of a Cluster, so write redis/)
-  await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
+  const rows: [wrong: Settings, about: RegExp][] = [
+    [{ POWGATE_REDIS_TLS_CA: '' }, /^POWGATE_REDIS_TLS_CA: /],
+    [{ POWGATE_REDIS_TLS_NAME: 'elsewhere' }, /^POWGATE_REDIS_TLS_NAME: .*127\.0\.0\.1:\d+\)$/],
+    [{ REDIS_URL: 'rediss+cluster://127.0.0.1:1' }, /nothing listens there \(127\.0\.0\.1:1\)$/],
+  ]
+  const usual = { REDIS_URL: cluster.url, ...settings }
+  for (const [wrong, about] of rows) await openingError({ ...usual, ...wrong }, about)
+  await openingError({ REDIS_URL: 'redis+cluster://no.invalid' }, /there is no host|the name server does not/)
+  await withStore(usual, async store => {
     await exercise(store)
     const [first, second] = await cluster.primaries()
     await first!.cli(

@@ -6,6 +6,7 @@
 import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener } from '../store.ts'
+import type { Connection } from './connection.ts'
 import type { Shard } from './shard.ts'
 import { causeOf } from './trouble.ts'
 
@@ -23,7 +24,7 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
-  readonly #connectionError: (slot: number) => string | undefined
+  readonly #connection: Pick<Connection, 'lastError' | 'withNode'>
   readonly #reportedAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -36,15 +37,14 @@ export class ShardHealth {
   /** After a shard went down, waits GATHER_MS to report it; from that report on, looks at the cause every CAUSE_CHECK_MS. */
   #timer: NodeJS.Timeout | undefined
 
-  /** @param connectionError the last error of a slot's server since it was ready */
   constructor(
     shards: readonly Shard[],
     listener: StoreListener,
-    connectionError: (slot: number) => string | undefined,
+    connection: Pick<Connection, 'lastError' | 'withNode'>,
   ) {
     this.#shards = shards
     this.#listener = listener
-    this.#connectionError = connectionError
+    this.#connection = connection
     this.#checkCauses()
   }
 
@@ -68,7 +68,8 @@ export class ShardHealth {
   /** Why the first shard that is down is so: its connection's error if there is one, because the shard's own cause follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
-    return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)
+    if (down === undefined) return 'the scripts run'
+    return this.#connection.withNode(this.#connection.lastError(down.slot) ?? down.cause, down.slot)
   }
 
   /** Call it when a shard went down or came up. */

@@ -74,7 +74,7 @@ export class StoreClient {
       options.bridge === undefined
         ? new ShardedRequests(this.#shards, now)
         : new BridgedRequests(this.#shards, now, options.bridge)
-    this.health = new ShardHealth(this.#shards, options, connection.lastError)
+    this.health = new ShardHealth(this.#shards, options, connection)
     for (const shard of this.#shards) shard.probe()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
