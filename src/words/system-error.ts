@@ -41,10 +41,7 @@ export function systemErrorText(error: unknown): string {
   return WORDS[code] ?? storeErrorText(message)
 }
 
-/**
- * @param message of Node.js or ioredis, such as `connect ECONNREFUSED 10.0.0.5:6379`; one of the server itself stays as it is, and
- *   a ` (host:port)` at the end
- */
+/** @param message of Node.js or ioredis, as `connect ECONNREFUSED 10.0.0.5:6379`; the server's own stays, and ` (host:port)` at the end */
 export function storeErrorText(message: string): string {
   const [, bare, node = ''] = /^(.+)( \(\S+:\d+\))$/.exec(message) ?? []
   if (bare !== undefined) return storeErrorText(bare) + node

@@ -49,10 +49,10 @@ interface Link {
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
   endIfStuck(slot: number): void
-  /** The last error since the connection was ready, that of the slot's server if it is known. It contains no credentials. */
-  lastError(slot?: number): string | undefined
-  /** Adds to an error the slot's node of a Cluster. */
-  withNode(error: string, slot: number): string
+  /** The last error since the connection was ready. It contains no credentials. */
+  lastError(): string | undefined
+  /** That of the slot's server, else `cause`; with its address on a Cluster. */
+  readonly causeAt: (slot: number, cause: string) => string
   close(): void
 }
 
@@ -144,7 +144,7 @@ function connectRedis(target: RedisTarget, silenceMs: number): Link {
       client.disconnect(true)
     },
     lastError: () => errors.last(),
-    withNode: error => error,
+    causeAt: (_slot, cause) => errors.last() ?? cause,
     close: () => {
       isClosed = true
       client.disconnect()
@@ -167,8 +167,7 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
-  const keyOf = (slot?: number): string =>
-    slot === undefined || cluster.status !== 'ready' ? '' : (cluster.slots[slot]?.[0] ?? 'no node')
+  const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
   const nodeOf = (slot: number): Redis | undefined => {
     const key = keyOf(slot)
     return cluster.nodes('all').find(node => nameOf(node) === key)
@@ -199,8 +198,8 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       const node = nodeOf(slot)
       if (node !== undefined && isStuck(node)) disconnectSilent(node)
     },
-    lastError: slot => errors.last(keyOf(slot)),
-    withNode: (error, slot) => withNode(error, keyOf(slot)),
+    lastError: () => errors.last(),
+    causeAt: (slot, cause) => withNode(errors.last(keyOf(slot)) ?? cause, keyOf(slot)),
     close: () => cluster.disconnect(),
   }
 }
@@ -265,7 +264,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
 }
 
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
-const SYMPTOMS = /^(All sentinels|Connection is closed)/
+const SYMPTOMS = /^(All sentinels|Connection is closed|Failed to refresh slots cache)/
 
 function noteErrors(client: Redis | Cluster) {
   /** The last error by node; '' has that of any. */
@@ -280,10 +279,9 @@ function noteErrors(client: Redis | Cluster) {
   client.on('ready', () => last.delete(''))
   // A Cluster's client stays ready while one node is away.
   client.on('+node', (node: Redis) => {
-    const forget = () => last.delete(nameOf(node))
-    node.on('ready', forget)
-    // It runs again, but nothing connects to a replica until it takes over.
-    if (node.options.readOnly) forget()
+    node.on('ready', () => last.delete(nameOf(node)))
+    // A replica that runs again: nothing connects to it until it takes over.
+    if (node.options.readOnly) last.delete(nameOf(node))
   })
   return { note, last: (node = '') => last.get(node) }
 }
@@ -299,9 +297,8 @@ export function nameOf({ options }: Redis): string {
 }
 
 /** Returns only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */
-function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
-  const cause = error.lastNodeError ?? error
-  const [line = ''] = cause.message.trim().split('\n')
+function briefError(error: Error & { code?: string }): string {
+  const [line = ''] = error.message.trim().split('\n')
   // An unknown command's message repeats them.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }

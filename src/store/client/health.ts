@@ -24,7 +24,7 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
-  readonly #connection: Pick<Connection, 'lastError' | 'withNode'>
+  readonly #causeAt: Connection['causeAt']
   readonly #reportedAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -37,14 +37,10 @@ export class ShardHealth {
   /** After a shard went down, waits GATHER_MS to report it; from that report on, looks at the cause every CAUSE_CHECK_MS. */
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    shards: readonly Shard[],
-    listener: StoreListener,
-    connection: Pick<Connection, 'lastError' | 'withNode'>,
-  ) {
+  constructor(shards: readonly Shard[], listener: StoreListener, causeAt: Connection['causeAt']) {
     this.#shards = shards
     this.#listener = listener
-    this.#connection = connection
+    this.#causeAt = causeAt
     this.#checkCauses()
   }
 
@@ -68,8 +64,7 @@ export class ShardHealth {
   /** Why the first shard that is down is so: its connection's error if there is one, because the shard's own cause follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
-    if (down === undefined) return 'the scripts run'
-    return this.#connection.withNode(this.#connection.lastError(down.slot) ?? down.cause, down.slot)
+    return down === undefined ? 'the scripts run' : this.#causeAt(down.slot, down.cause)
   }
 
   /** Call it when a shard went down or came up. */

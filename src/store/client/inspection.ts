@@ -5,7 +5,7 @@ import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { OperatorError } from '../../words/errors.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener, StoreStatus } from '../store.ts'
-import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
+import { type Ask, CLUSTER_SLOTS, type Connection, connect, withDeadline } from './connection.ts'
 import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
@@ -84,6 +84,25 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     clockAdvice(await clockAhead(ask)),
   ]
   return lines.filter(line => line !== undefined)
+}
+
+type SlotRange = [first: number, last: number, ...nodes: [host: string, port: number][]]
+
+/** Connects to each node that REDIS_URL or the Cluster names: nothing else asks a replica before it takes over. */
+export async function nodeAdvice(ask: Ask, target: RedisTarget, deadlineMs: number): Promise<string[]> {
+  const slots = (await askOrNothing(ask, 'cluster', 'slots')) as SlotRange[] | undefined
+  const told = slots?.flatMap(([, , ...nodes]) => nodes.map(([host, port]) => ({ host, port }))) ?? []
+  const known = told.filter(({ host }) => host !== '?') // see ioredis.ts
+  const nodes = new Map([...known, ...target.nodes].map(node => [`${node.host}:${node.port}`, node]))
+  const lines = [...nodes.values()].map(async node => {
+    const alone = connect({ ...target, nodes: [node] }, deadlineMs)
+    await withDeadline(new Promise<void>(alone.onReady), deadlineMs, '').catch(() => {})
+    const why = alone.lastError()
+    alone.close()
+    const namer = target.nodes.includes(node) ? 'REDIS_URL' : 'the Cluster'
+    return why === undefined ? [] : `${namer} names a node that cannot be used: ${storeErrorText(why)}`
+  })
+  return (await Promise.all(lines)).flat()
 }
 
 /** `Redis 7.0.15`, `Valkey 8.0.1`. */

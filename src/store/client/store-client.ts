@@ -15,6 +15,7 @@ import {
   clockAhead,
   evictionAdvice,
   infoOf,
+  nodeAdvice,
   statusOf,
   untilUsable,
   versionOf,
@@ -74,7 +75,7 @@ export class StoreClient {
       options.bridge === undefined
         ? new ShardedRequests(this.#shards, now)
         : new BridgedRequests(this.#shards, now, options.bridge)
-    this.health = new ShardHealth(this.#shards, options, connection)
+    this.health = new ShardHealth(this.#shards, options, connection.causeAt)
     for (const shard of this.#shards) shard.probe()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
@@ -121,6 +122,10 @@ export class StoreClient {
     const server = this.#connection.serverOf(slot)
     if (server !== undefined) return server
     throw new Error(this.health.isWhole() ? 'the server is being looked for' : this.health.cause())
+  }
+
+  nodeAdvice(): Promise<string[]> {
+    return nodeAdvice(this.#connection.ask, this.#options.target, this.#options.deadlineMs)
   }
 
   version(): Promise<string | undefined> {

@@ -51,8 +51,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
 }
 
 export function causeOf(why: string): StoreCause {
-  const withoutNode = why.replace(/ \(\S+\)$/, '')
-  return CAUSES.find(([about]) => about.test(withoutNode))?.[1] ?? 'other'
+  return CAUSES.find(([about]) => about.test(why.replace(/ \(\S+\)$/, '')))?.[1] ?? 'other'
 }
 
 /** What ioredis says of a call that it did not send. */
