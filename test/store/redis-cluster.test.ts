@@ -228,7 +228,7 @@ test("redis cluster: while the site's node is away nobody is charged for a 503",
       return { from, solution: solutionOf((await client.challenge(siteKey, { from })).json.nonce) }
     }),
   )
-  const node = await cluster.primaryOf(slotOfShard(shardKey(siteKey)))
+  const node = await cluster.primaryOf(slotOfShard(siteKey))
   await node.kill()
   const statusesOf = async (from: string) => (await client.challenge(siteKey, { from })).status
   await eventually(PATIENCE_MS, 'it is away', async () => (await statusesOf(freshAddress())) === 503)
