@@ -10,6 +10,7 @@ import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 const POLL_MS = 20
+const REFUSAL_MS = 1000
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
@@ -24,7 +25,7 @@ export async function untilUsable(
   reach: () => Promise<unknown>,
 ): Promise<void> {
   const { target, openTimeoutMs, onWaiting } = options
-  const giveUpAt = performance.now() + openTimeoutMs
+  const startedAt = performance.now()
   for (;;) {
     const why = await reach().then(
       () => undefined,
@@ -32,7 +33,9 @@ export async function untilUsable(
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
-    if (isLasting || performance.now() > giveUpAt) throw new OperatorError(line)
+    // Of a Cluster one node may refuse, for example a replica without the user, and the next one answer.
+    const isFinal = isLasting && (target.kind !== 'cluster' || performance.now() > startedAt + REFUSAL_MS)
+    if (isFinal || performance.now() > startedAt + openTimeoutMs) throw new OperatorError(line)
     onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
