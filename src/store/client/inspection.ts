@@ -33,7 +33,7 @@ export async function untilUsable(
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
-    // Of a Cluster one node may refuse, for example a replica without the user, and the next one answer.
+    // One node of a Cluster may refuse, for example a replica without the user, and the next one answer.
     const isFinal = isLasting && (target.kind !== 'cluster' || performance.now() > startedAt + REFUSAL_MS)
     if (isFinal || performance.now() > startedAt + openTimeoutMs) throw new OperatorError(line)
     onWaiting?.(storeErrorText(why), cause)
