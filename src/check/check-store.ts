@@ -71,7 +71,7 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
       if (!problems.includes(found))
         findings.notes.push(`${found}, which is this service if one runs here: SIGHUP changes it`)
     const sites = await countSites(store.sites, findings)
-    findings.warnings.push(...(await store.advice()))
+    findings.warnings.push(...(await store.advice()), ...(await store.nodeAdvice()))
     return sites
   } finally {
     await store.close()

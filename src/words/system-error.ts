@@ -32,6 +32,7 @@ const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^(timeout|Command timed out)$/, 'no answer in time'],
   [/^(Reached the max retries|Command aborted due)/, 'the connection ended before the answer'],
   [/^OOM command not allowed/, 'Redis is full: raise its maxmemory'],
+  [/^(TRYAGAIN|ASK) /, 'a slot is being moved; if no move is under way: redis-cli --cluster fix'],
   [/please report (this|it)\.$/i, "it does not speak Redis' protocol"],
 ]
 
@@ -40,8 +41,10 @@ export function systemErrorText(error: unknown): string {
   return WORDS[code] ?? storeErrorText(message)
 }
 
-/** @param message of Node.js or ioredis, such as `connect ECONNREFUSED 10.0.0.5:6379`; one of the server itself stays as it is */
+/** @param message of Node.js or ioredis, as `connect ECONNREFUSED 10.0.0.5:6379`; the server's own stays, and ` (host:port)` at the end */
 export function storeErrorText(message: string): string {
+  const [, bare, node = ''] = /^(.+)( \(\S+:\d+\))$/.exec(message) ?? []
+  if (bare !== undefined) return storeErrorText(bare) + node
   const [, sentinel, why = ''] = /^failed to connect to (sentinel \S+) because (.*)$/.exec(message) ?? []
   if (sentinel !== undefined) return `${sentinel}: ${storeErrorText(why)}`
   const [, words] = TEXTS.find(([about]) => about.test(message)) ?? []

@@ -161,7 +161,7 @@ describe('lines', () => {
       for (const wrong of [{ token: '' }, { token: 'x', expectedIp: '192.0.2.1, 192.0.2.2' }])
         assert.equal((await client.verifyToken(bound.apiKey, wrong)).status, 400)
       const malformed = await logged(service, 1, 'redemption-malformed')
-      has(malformed[0], { level: 'warn', site: bound.siteKey, reason: 'body-shape expectedIp' })
+      has(malformed[0], { level: 'warn', site: bound.siteKey, reason: 'expected-ip-malformed expectedIp' })
       assert.equal(malformed.length, 1)
     }))
 

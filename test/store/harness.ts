@@ -29,6 +29,8 @@ export const SHARDS = 16
 
 /** The slot of a key's shard in a Cluster. */
 export const slotOfShard = (key: string) => slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(key) % SHARDS]}}`)
+/** The slot of the redemptions at SITE. */
+export const SITE_SLOT = slotOfShard(SITE)
 
 export async function openRedis(
   url: string,

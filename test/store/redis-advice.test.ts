@@ -79,6 +79,17 @@ test('a Cluster that lost a primary says so; one without replicas too, or of whi
   assert.match(lines.join('\n'), /the Cluster serves \d+ of 16384 slots/)
 })
 
+test('a replica without the user, and a seed that is away, are named', async t => {
+  const cluster = await RedisCluster.start({ replicas: 1 })
+  const [primary] = await cluster.primaries()
+  const { port } = await cluster.replicaOf(primary!)
+  await makeUser(cluster.servers.filter(server => server.port !== port))
+  const store = await openStore(t, `${asUser(primary!)},127.0.0.1:1`)
+  const bad = 'names a node that cannot be used:'
+  const expected = `^the Cluster ${bad} WRONGPASS [^(]+\\(\\S+:${port}\\),REDIS_URL ${bad} nothing listens there`
+  await eventually(60_000, 'both', async () => new RegExp(expected).test((await store.nodeAdvice()).join()))
+})
+
 test('a server that lets nobody ask: that is the advice, and no error', async () => {
   const refuse = () => Promise.reject(Object.assign(new Error('NOPERM'), { name: 'ReplyError' }))
   const [line, ...more] = await adviceOn(refuse, 'cluster')

@@ -8,10 +8,7 @@ import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { openRedisFor, redeemable, SITE, slotOfShard, tokenOn } from './harness.ts'
-
-/** The slot of the redemptions at SITE. */
-const siteSlot = slotOfShard(SITE)
+import { openRedisFor, redeemable, SITE_SLOT, tokenOn } from './harness.ts'
 
 const redeem = (store: StoreClient) => tokenOn(store, { redeem: redeemable(store) })
 
@@ -28,9 +25,9 @@ for (const [what, settings] of [
     t.after(() => cluster.stop())
     const store = await openRedisFor(t, firstNode(cluster.url))
     assert.equal(await redeem(store), 'redeemed')
-    const from = await cluster.primaryOf(siteSlot)
+    const from = await cluster.primaryOf(SITE_SLOT)
     const to = (await cluster.primaries()).find(server => server !== from)!
-    await cluster.migrate(siteSlot, to, async () => {})
+    await cluster.migrate(SITE_SLOT, to, async () => {})
     await eventually(60_000, 'the slot is found', async () => (await redeem(store)) === 'redeemed')
   })
 

@@ -6,6 +6,7 @@ import { before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { StoreClient } from '../../src/store/client/store-client.ts'
 import { causeOf } from '../../src/store/client/trouble.ts'
+import { reachSites } from '../../src/store/open.ts'
 import type { StoreListener } from '../../src/store/store.ts'
 import { OperatorError } from '../../src/words/errors.ts'
 import { storeErrorText } from '../../src/words/system-error.ts'
@@ -233,7 +234,17 @@ test('a Cluster over TLS, a restricted user: every call goes through, on nodes t
   const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
   const REDIS_URL = (await cluster.primaryOf(0)).url // the keys of a single server are elsewhere
   await openingError({ REDIS_URL, ...settings }, /^REDIS_URL: .*: it is a node of a Cluster, so write redis/)
-  await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
+  const usual = { REDIS_URL: cluster.url, ...settings }
+  for (const [wrong, about] of [
+    [{ POWGATE_REDIS_TLS_CA: '' }, /^POWGATE_REDIS_TLS_CA: /],
+    [{ POWGATE_REDIS_TLS_NAME: 'elsewhere' }, /^POWGATE_REDIS_TLS_NAME: .*127\.0\.0\.1:\d+\)$/],
+  ] as const)
+    await openingError({ ...usual, ...wrong }, about)
+  await openingError({ REDIS_URL: 'redis+cluster://no.invalid' }, /there is no host|the name server does not/)
+  const sites = await reachSites(loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...usual }))
+  assert.equal(await sites.readUsualRate(SITE), undefined, 'also before nodes are connected')
+  await sites.close()
+  await withStore(usual, async store => {
     await exercise(store)
     const [first, second] = await cluster.primaries()
     await first!.cli(

@@ -16,7 +16,7 @@ import {
   ExplainingConnector,
   ExplainingSentinelConnector,
   Redis,
-  resolveUnknownHosts,
+  watchSlots,
 } from './ioredis.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -49,8 +49,10 @@ interface Link {
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
   endIfStuck(slot: number): void
-  /** The last error since the connection was ready, that of the slot's server if it is known. It contains no credentials. */
-  readonly lastError: (slot?: number) => string | undefined
+  /** The last error since the connection was ready. It contains no credentials. */
+  lastError(): string | undefined
+  /** That of the slot's server, else `cause`; with its address on a Cluster. */
+  readonly causeAt: (slot: number, cause: string) => string
   close(): void
 }
 
@@ -142,6 +144,7 @@ function connectRedis(target: RedisTarget, silenceMs: number): Link {
       client.disconnect(true)
     },
     lastError: () => errors.last(),
+    causeAt: (_slot, cause) => errors.last() ?? cause,
     close: () => {
       isClosed = true
       client.disconnect()
@@ -156,19 +159,17 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
-    // Certificates are for names, so connect to the name.
-    ...(target.tls === undefined
-      ? {}
-      : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
+    // Connects to the name: certificates are for names, and ioredis would let one that is not found keep it from all nodes.
+    dnsLookup: (name, done) => done(null, name),
     redisOptions: dataOptions(target, silenceMs),
   })
-  resolveUnknownHosts(cluster)
+  watchSlots(cluster)
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
+  const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
   const nodeOf = (slot: number): Redis | undefined => {
-    const key = cluster.slots[slot]?.[0]
-    if (key === undefined || cluster.status !== 'ready') return undefined
+    const key = keyOf(slot)
     return cluster.nodes('all').find(node => nameOf(node) === key)
   }
   const disconnectSilent = (node: Redis) => {
@@ -197,8 +198,8 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       const node = nodeOf(slot)
       if (node !== undefined && isStuck(node)) disconnectSilent(node)
     },
-    lastError: slot =>
-      errors.last(slot === undefined || cluster.status !== 'ready' ? '' : String(cluster.slots[slot]?.[0])),
+    lastError: () => errors.last(),
+    causeAt: (slot, cause) => withNode(errors.last(keyOf(slot)) ?? cause, keyOf(slot)),
     close: () => cluster.disconnect(),
   }
 }
@@ -263,13 +264,13 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
 }
 
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
-const SYMPTOMS = /^(All sentinels|Connection is closed)/
+const SYMPTOMS = /^(All sentinels|Connection is closed|Failed to refresh slots cache)/
 
 function noteErrors(client: Redis | Cluster) {
   /** The last error by node; '' has that of any. */
   const last = new Map<string, string>()
   const note = (error: Error, node = '') => {
-    const text = briefError(error)
+    const text = withNode(briefError(error), node)
     for (const name of ['', node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
   }
   client.on('error', note)
@@ -277,8 +278,18 @@ function noteErrors(client: Redis | Cluster) {
   client.on('sentinelError', note)
   client.on('ready', () => last.delete(''))
   // A Cluster's client stays ready while one node is away.
-  client.on('+node', (node: Redis) => node.on('ready', () => last.delete(nameOf(node))))
+  client.on('+node', (node: Redis) => {
+    node.on('ready', () => last.delete(nameOf(node)))
+    // A replica that runs again: nothing connects to it until it takes over.
+    if (node.options.readOnly) last.delete(nameOf(node))
+  })
   return { note, last: (node = '') => last.get(node) }
+}
+
+/** Adds ` (host:port)` unless the error ends with the node's address or host. */
+function withNode(error: string, node: string): string {
+  const lastWord = error.slice(error.lastIndexOf(' ') + 1).replace(/^\(|\)$/g, '')
+  return node === '' || `${node}:`.startsWith(`${lastWord}:`) ? error : `${error} (${node})`
 }
 
 export function nameOf({ options }: Redis): string {
@@ -286,9 +297,8 @@ export function nameOf({ options }: Redis): string {
 }
 
 /** Returns only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */
-function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
-  const cause = error.lastNodeError ?? error
-  const [line = ''] = cause.message.trim().split('\n')
+function briefError(error: Error & { code?: string }): string {
+  const [line = ''] = error.message.trim().split('\n')
   // An unknown command's message repeats them.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }

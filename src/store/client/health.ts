@@ -6,6 +6,7 @@
 import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener } from '../store.ts'
+import type { Connection } from './connection.ts'
 import type { Shard } from './shard.ts'
 import { causeOf } from './trouble.ts'
 
@@ -23,7 +24,7 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
-  readonly #connectionError: (slot: number) => string | undefined
+  readonly #causeAt: Connection['causeAt']
   readonly #reportedAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -36,15 +37,10 @@ export class ShardHealth {
   /** After a shard went down, waits GATHER_MS to report it; from that report on, looks at the cause every CAUSE_CHECK_MS. */
   #timer: NodeJS.Timeout | undefined
 
-  /** @param connectionError the last error of a slot's server since it was ready */
-  constructor(
-    shards: readonly Shard[],
-    listener: StoreListener,
-    connectionError: (slot: number) => string | undefined,
-  ) {
+  constructor(shards: readonly Shard[], listener: StoreListener, causeAt: Connection['causeAt']) {
     this.#shards = shards
     this.#listener = listener
-    this.#connectionError = connectionError
+    this.#causeAt = causeAt
     this.#checkCauses()
   }
 
@@ -68,7 +64,7 @@ export class ShardHealth {
   /** Why the first shard that is down is so: its connection's error if there is one, because the shard's own cause follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
-    return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)
+    return down === undefined ? 'the scripts run' : this.#causeAt(down.slot, down.cause)
   }
 
   /** Call it when a shard went down or came up. */

@@ -5,11 +5,12 @@ import { CLOCK_WARNING_SECONDS } from '../../domain/clock.ts'
 import { OperatorError } from '../../words/errors.ts'
 import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener, StoreStatus } from '../store.ts'
-import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
+import { type Ask, CLUSTER_SLOTS, type Connection, connect, withDeadline } from './connection.ts'
 import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 const POLL_MS = 20
+const REFUSAL_MS = 1000
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
@@ -24,7 +25,7 @@ export async function untilUsable(
   reach: () => Promise<unknown>,
 ): Promise<void> {
   const { target, openTimeoutMs, onWaiting } = options
-  const giveUpAt = performance.now() + openTimeoutMs
+  const startedAt = performance.now()
   for (;;) {
     const why = await reach().then(
       () => undefined,
@@ -32,7 +33,9 @@ export async function untilUsable(
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
-    if (isLasting || performance.now() > giveUpAt) throw new OperatorError(line)
+    // One node of a Cluster may refuse, for example a replica without the user, and the next one answer.
+    const isFinal = isLasting && (target.kind !== 'cluster' || performance.now() > startedAt + REFUSAL_MS)
+    if (isFinal || performance.now() > startedAt + openTimeoutMs) throw new OperatorError(line)
     onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
@@ -84,6 +87,25 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     clockAdvice(await clockAhead(ask)),
   ]
   return lines.filter(line => line !== undefined)
+}
+
+type SlotRange = [first: number, last: number, ...nodes: [host: string, port: number][]]
+
+/** Connects to each node that REDIS_URL or the Cluster names: nothing else asks a replica before it takes over. */
+export async function nodeAdvice(ask: Ask, target: RedisTarget, deadlineMs: number): Promise<string[]> {
+  const slots = (await askOrNothing(ask, 'cluster', 'slots')) as SlotRange[] | undefined
+  const told = slots?.flatMap(([, , ...nodes]) => nodes.map(([host, port]) => ({ host, port }))) ?? []
+  const known = told.filter(({ host }) => host !== '?') // see ioredis.ts
+  const nodes = new Map([...known, ...target.nodes].map(node => [`${node.host}:${node.port}`, node]))
+  const lines = [...nodes.values()].map(async node => {
+    const alone = connect({ ...target, nodes: [node] }, deadlineMs)
+    await withDeadline(new Promise<void>(alone.onReady), deadlineMs, '').catch(() => {})
+    const why = alone.lastError()
+    alone.close()
+    const namer = target.nodes.includes(node) ? 'REDIS_URL' : 'the Cluster'
+    return why === undefined ? [] : `${namer} names a node that cannot be used: ${storeErrorText(why)}`
+  })
+  return (await Promise.all(lines)).flat()
 }
 
 /** `Redis 7.0.15`, `Valkey 8.0.1`. */

@@ -58,7 +58,7 @@ const UNKNOWN_HOST = /^\??:(\d+)$/
 
 /**
  * A Cluster's node may not tell its host (null or ''), or lack the name that it should tell (`?`), and ioredis leaves nodes without
- * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `resolveUnknownHosts` resolves. A node that
+ * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `watchSlots` resolves. A node that
  * has left knows no slots, and ioredis would close all connections: after an error it asks the next node.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
@@ -77,15 +77,20 @@ type GetInfoFromNode = (node: Redis | undefined, done: (error?: Error) => void) 
 
 /**
  * Takes an unknown host for the one that was last asked for the slots, and so gave the answer: ioredis asks one node at a time. A
- * redirection may be of another node, but then ioredis asks for the slots again.
+ * redirection may be of another node, but then ioredis asks for the slots again. It asks by a duplicate of the node's connection, and
+ * drops its errors, which are all that is known of a node to which no other connection was made: they become the cluster's.
  */
-export function resolveUnknownHosts(cluster: Cluster): void {
+export function watchSlots(cluster: Cluster): void {
   let askedHost = ''
   const inside = cluster as unknown as { getInfoFromNode: GetInfoFromNode }
   const ask = inside.getInfoFromNode.bind(cluster)
   inside.getInfoFromNode = (node, done) => {
-    askedHost = node?.options.host ?? askedHost
-    ask(node, done)
+    if (node === undefined) return ask(node, done)
+    const { host, port } = node.options
+    askedHost = host ?? askedHost
+    const tell = (error: Error) => cluster.emit('node error', error, `${host}:${port}`)
+    const duplicate: Redis['duplicate'] = options => node.duplicate(options).on('error', tell)
+    ask({ duplicate } as Redis, done)
   }
   cluster.options.natMap = key => {
     const port = UNKNOWN_HOST.exec(key)?.[1]

@@ -10,7 +10,7 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, nameOf, type Server, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, clockAhead, statusOf, untilUsable, versionOf } from './inspection.ts'
+import { adviceOn, clockAhead, nodeAdvice, statusOf, untilUsable, versionOf } from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 import { troubleOf } from './trouble.ts'
@@ -66,7 +66,7 @@ export class StoreClient {
       options.bridge === undefined
         ? new ShardedRequests(this.#shards, now)
         : new BridgedRequests(this.#shards, now, options.bridge)
-    this.health = new ShardHealth(this.#shards, options, connection.lastError)
+    this.health = new ShardHealth(this.#shards, options, connection.causeAt)
     for (const shard of this.#shards) shard.probe()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
@@ -106,6 +106,10 @@ export class StoreClient {
     const server = this.#connection.serverOf(slot)
     if (server !== undefined) return server
     throw new Error(this.health.isWhole() ? 'the server is being looked for' : this.health.cause())
+  }
+
+  nodeAdvice(): Promise<string[]> {
+    return nodeAdvice(this.#connection.ask, this.#options.target, this.#options.deadlineMs)
   }
 
   version(): Promise<string | undefined> {

@@ -51,7 +51,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
 }
 
 export function causeOf(why: string): StoreCause {
-  return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
+  return CAUSES.find(([about]) => about.test(why.replace(/ \(\S+\)$/, '')))?.[1] ?? 'other'
 }
 
 /** What ioredis says of a call that it did not send. */

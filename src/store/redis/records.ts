@@ -146,9 +146,11 @@ export class RedisRecords extends Members implements SiteStore {
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = (await this.#tags()).map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
-    const found = await Promise.all(keys.map(key => this.#connection.askBytes('get', key)))
+    const found: (Buffer | null)[] = []
+    // One after the other, because ioredis refuses a second command to a node that it is connecting to.
+    for (const key of keys) found.push((await this.#connection.askBytes('get', key)) as Buffer | null)
     const nowMs = Date.now()
-    const meters = (found as (Buffer | null)[]).flatMap(bytes => (bytes ? readMeter(bytes, 0, nowMs) : []))
+    const meters = found.flatMap(bytes => (bytes ? readMeter(bytes, 0, nowMs) : []))
     return dailyRate(meters, nowMs)
   }
 
