@@ -121,7 +121,7 @@ describe('lines', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '# no settings\n')
     const use: Use = async (service, client, { siteKey, apiKey }) => {
-      const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
+      const command = `npm run -s powgate -- site update ${siteKey} --limit-redeem 500 --config ${file}`
       const token = await client.token(siteKey)
       // One use, junk up to the limit of junk, and 80 that this limit refuses: a stranger can post a form as often.
       await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
