@@ -101,10 +101,12 @@ export class Service {
     if (!isRight) return { status: 'failed' }
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
+    // As in the service, the store counts the proof before the price is known, and takes it out again if that is too low.
     this.#addProof(meters, address, accepted, 1)
     const traffic = this.#trafficOf(address, meters)
     if (checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
+      // A client fetches a new challenge, as for one that has expired.
       return { status: 'expired' }
     }
     const { score } = scoreOf({

@@ -27,8 +27,9 @@ export class SiteMemory {
   #directory: SiteDirectory | undefined
   /** Two at once could each forget what the other failed to read. */
   #refreshing: Promise<void> | undefined
-  #lostBefore = 0
-  /** Called with all lost records whenever their number changes. */
+  /** What was lost at the last report, as JSON; empty if nothing was. */
+  #lostBefore = ''
+  /** Called with all lost records whenever they change. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {
@@ -86,11 +87,11 @@ export class SiteMemory {
 
   #report(): void {
     const lost = lostOf(this.#directory)
-    const [before, now] = [this.#lostBefore, countOf(lost)]
+    const hasLost = countOf(lost) > 0
+    const [before, now] = [this.#lostBefore, hasLost ? JSON.stringify(lost) : '']
     if (now !== before) this.onLost(lost)
     this.#lostBefore = now
-    const hasLost = now > 0
-    if (hasLost === before > 0) return
+    if (hasLost === (before !== '')) return
     const text = hasLost
       ? 'the store has lost sites or API keys, or has older copies of them; all workers serve them from memory, and a restart would refuse them or serve the older ones: restart nothing before they are restored'
       : 'the store has all sites and API keys again'

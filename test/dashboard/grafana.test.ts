@@ -95,7 +95,7 @@ test('every query of the dashboard names metrics and labels that exist, of the c
     const job = /\b(process|nodejs)_/.test(expr) ? ',job="powgate"' : ''
     const chosen = `{deployment=~"$deployment",instance=~"$instance"${job}`
     assert.equal(expr.split(chosen).length - 1, found.length, `not of ${chosen}: ${expr}`)
-    assert.doesNotMatch(expr, /process[=!]/, 'the store process is a process too')
+    assert.doesNotMatch(expr, /process[=!]/, 'by process: it would leave out the store process')
     const groups = groupsOf(expr)
     const labels = groups.length > 0 ? groups : found[0]!.labels
     for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
@@ -120,7 +120,7 @@ test('the plot of the clocks shows those that are behind, too', () => {
 test('ids are unique, for links name them; every panel asks the chosen data source', () => {
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
   const asked = [...panels.filter(({ targets }) => targets !== undefined), ...targets]
-  for (const { datasource } of asked) assert.equal(datasource?.uid, '$' + '{datasource}') // not one of our templates
+  for (const { datasource } of asked) assert.equal(datasource?.uid, '$' + '{datasource}') // Grafana's variable, not JavaScript's
 })
 
 test('what the page of the dashboard shows too has the same title', () => {

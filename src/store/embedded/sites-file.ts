@@ -228,7 +228,8 @@ export class EmbeddedSites extends Members implements SiteStore {
       )
     }
     this.#apply(line)
-    if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living) await this.#compact()
+    if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living)
+      await this.#compact().catch(() => {}) // the line itself is written
   }
 
   get #living(): number {
@@ -262,8 +263,6 @@ export class EmbeddedSites extends Members implements SiteStore {
       const lineText = text.toString('utf8', start, end === -1 ? text.length : end)
       try {
         this.#apply(checked(JSON.parse(lineText)))
-        // Many editors leave the last line without its end.
-        if (end === -1 && !this.#isReadOnly) writeFileSync(this.#fd, '\n')
       } catch (error) {
         // A crash leaves only the last line unfinished. If there is no other, dropping it would look like a first start without sites.
         if (end === -1 && start > 0 && error instanceof SyntaxError) {
@@ -275,6 +274,8 @@ export class EmbeddedSites extends Members implements SiteStore {
           `line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
       }
+      // Many editors leave the last line without its end.
+      if (end === -1 && !this.#isReadOnly) writeFileSync(this.#fd, '\n')
       start = (end === -1 ? text.length : end) + 1
       this.#bytes = start
     }
