@@ -234,7 +234,7 @@ export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
 
 /** The URL by which this machine reaches a listener. The name `localhost` has two addresses, and another program may listen at one of them. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
-  const name = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host // `::` takes IPv4 too
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 

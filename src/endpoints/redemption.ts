@@ -39,6 +39,8 @@ import {
 export interface Dialect<Body> {
   /** Copies a body that must stay valid until the store has answered, because the server reuses its memory. */
   readonly copyBody: (body: Body) => Body
+  /** The body's name for `expectedIp`. */
+  readonly expectedField: string
   readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
   readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
@@ -153,7 +155,7 @@ function attemptOf<Body>(
   const { token, expectedIp, idempotencyKey } = parsed.body
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)
   if (expectedIp !== undefined && expected === undefined)
-    return refused({ reason: 'expected-ip-malformed', field: 'expectedIp' })
+    return refused({ reason: 'expected-ip-malformed', field: dialect.expectedField })
   const nowMs = now()
   if (site.test !== undefined) return testAttemptOf(caller, settings, expected ?? address, nowMs)
   const reading = readToken(keyring, token)

@@ -18,6 +18,7 @@ const BEARER = /^Bearer +([^ ]+) *$/i
 
 const DIALECT: Dialect<Buffer> = {
   copyBody: body => Buffer.from(body),
+  expectedField: 'expectedIp',
   read: parseRedemption,
   matchesVisitor: isSameClient,
   success: ({ score, address, issuedAtMs }) =>

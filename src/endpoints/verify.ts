@@ -10,7 +10,7 @@
  *               400              400                   200 failed    200/503
  *
  * One call to the store, whose answer is the admission, charges the limits and spends the nonce. It is made for refused attempts
- * too, because 429 takes precedence. visit.ts has the steps up to the origin.
+ * too, but where a shard is away, because 429 takes precedence. visit.ts has the steps up to the origin.
  */
 
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
@@ -101,7 +101,7 @@ export function verify(service: Service): Endpoint {
     const found = visitOf(service, 'verify', exchange, site)
     if (found === undefined) return exchange.drop() // the client has left
     const attempt = attemptOf(service, found, body, exchange.contentType)
-    // Without the site's memory nothing can be answered, so nothing is charged.
+    // Without the memory of the address or of the site nothing can be answered, so nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
       return exchange.answer(refusalReply(style, attempt.refusal, attempt))
     const visit = attempt.verdict === 'solved' ? attempt.visit : found

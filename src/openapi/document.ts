@@ -110,6 +110,7 @@ const COMMON_REASONS = [
   'overloaded',
 ] as const
 const REDEMPTION_REASONS = [
+  'expected-ip-malformed',
   'credentials-missing',
   'credentials-malformed',
   'token-malformed',
@@ -197,14 +198,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     answer: 'The verdict.',
     schemas: ['SiteverifySuccess'],
     examples: { success: { value: EXAMPLES.siteverifySuccess } },
-    reasons: [
-      ...JSON_REASONS,
-      ...REDEMPTION_REASONS,
-      'sent-by-page',
-      'body-not-form',
-      'token-missing',
-      'expected-ip-malformed',
-    ],
+    reasons: [...JSON_REASONS, ...REDEMPTION_REASONS, 'sent-by-page', 'body-not-form', 'token-missing'],
   },
 }
 

@@ -166,7 +166,9 @@ export class Primary {
     seat.successor = undefined
     if (this.#isDraining) return undefined
     if (problem !== undefined) {
-      successor.kill()
+      if (successor.isListening)
+        successor.leave() // it has requests under way
+      else successor.kill()
       const hasDiedMeanwhile = seat.worker === undefined && this.#seats.includes(seat)
       if (hasDiedMeanwhile) this.#forkAgain(seat)
       return problem

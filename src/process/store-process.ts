@@ -12,6 +12,7 @@ import type { Totals } from '../metrics/totals.ts'
 import type { StoreMessage, StoreUsage } from '../store/embedded/process.ts'
 import { putStateBack, removeSavedState } from '../store/embedded/snapshot.ts'
 import { OperatorError } from '../words/errors.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import { Restarts } from './restarts.ts'
 
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
@@ -53,7 +54,6 @@ export class StoreProcess {
   async start(): Promise<void> {
     const problem = await this.#fork()
     if (problem !== undefined) throw new OperatorError(problem)
-    removeSavedState(this.#config.dataDir)
   }
 
   get pid(): number | undefined {
@@ -114,6 +114,8 @@ export class StoreProcess {
         onHeard()
         if (message.type === 'lives') this.#usage = message
         else if (message.type === 'serves') {
+          problem = this.#removeSaved()
+          if (problem !== undefined) return void child.kill('SIGKILL')
           this.#hasServed = true
           this.#isServing = true
           done(undefined)
@@ -141,6 +143,16 @@ export class StoreProcess {
    *
    * @returns a function to call with each message of the child; its first call begins the watch
    */
+  /** Without it, a later process could read the state once more. A stop that has begun puts it back. @returns why it could not */
+  #removeSaved(): string | undefined {
+    try {
+      if (!this.#isEnding) removeSavedState(this.#config.dataDir)
+      return undefined
+    } catch (error) {
+      return `POWGATE_DATA_DIR: cannot remove the saved state: ${systemErrorText(error)}`
+    }
+  }
+
   #killIfHung(child: ChildProcess): () => void {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined

@@ -137,7 +137,8 @@ export function diffWithFile(
     neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     // A service that remembers this copy counts the site as lost until the store's is not older.
     const isNewer = !isNew && (entry.updatedAt ?? 0) > updatedAtOf(before)
-    const changedAt = isNew ? updatedAt : Math.max(nextUpdatedAt(before, now), updatedAt)
+    // A newer copy keeps its time, so that its store's next export is not older than what is written here.
+    const changedAt = isNew || isNewer ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(settings, identity, changedAt)
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file

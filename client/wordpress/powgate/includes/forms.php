@@ -2,7 +2,7 @@
 /**
  * The element, WordPress' own forms, the shortcode, the block, and forms that are known by a field.
  *
- * XML-RPC, REST, cron and WP-CLI need no token, because the hooks below are those of the pages' forms.
+ * XML-RPC, REST, cron and WP-CLI need no token but where a rule finds its field, because the hooks below are those of the pages' forms.
  *
  * @package powgate
  */
@@ -195,8 +195,9 @@ function powgate_guard_fields() {
 function powgate_body(): array {
 	static $fields = null;
 	if ( null === $fields ) {
-		$body   = empty( $_POST ) ? file_get_contents( 'php://input' ) : '';
-		$fields = json_decode( $body, true );
+		$is_form = empty( $_POST ) && preg_match( '~json|x-www-form-urlencoded~i', $_SERVER['CONTENT_TYPE'] ?? '' ); // no upload
+		$body    = $is_form ? file_get_contents( 'php://input' ) : '';
+		$fields  = json_decode( $body, true );
 		if ( ! is_array( $fields ) ) {
 			@parse_str( $body, $fields ); // phpcs:ignore WordPress.PHP.NoSilencedErrors.Discouraged -- it warns of too many fields.
 		}

@@ -79,8 +79,9 @@ function powgate_note( string $form ): string {
  * The token of this request's form; '' if it has none.
  */
 function powgate_token(): string {
-	$sent = wp_unslash( $_POST + $_GET ) + powgate_body();
-	return sanitize_text_field( $sent['powgate-token'] ?? powgate_packed( $sent )['powgate-token'] ?? '' );
+	$post = wp_unslash( $_POST ) + powgate_body();
+	$sent = $post + powgate_packed( $post ) + wp_unslash( $_GET );
+	return sanitize_text_field( $sent['powgate-token'] ?? '' );
 }
 
 /**
