@@ -16,7 +16,7 @@ import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange-host.ts'
-import { type Listener, listen } from './http/listener.ts'
+import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { Overload } from './http/overload.ts'
 import { EventLog } from './log/event-log.ts'
@@ -196,6 +196,7 @@ function hostOf(
 ): ExchangeHost {
   return {
     trustedProxies: config.trustedProxies,
+    isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined, // set by `listen`
     ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,

@@ -34,6 +34,8 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
+  /** True if every connection comes from a trusted proxy, so that its address need not be read. */
+  readonly isEveryPeerTrusted: boolean
   /** Set by `listen` (listener.ts) if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'clientOf'> | undefined
   /** Called for each request with X-Forwarded-For whose sender is not trusted. */

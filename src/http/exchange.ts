@@ -108,12 +108,12 @@ export class Exchange {
     this.#response = response
     this.#rules = rules
     const { isCrossOrigin } = rules
-    const { relay } = host
+    const { isEveryPeerTrusted, relay } = host
     // Behind the relay, the socket's peer is an alias: `clientOf` tells who connected to the relay (proxy-relay.ts).
-    const socketPeer = peerOf(response)
+    const socketPeer = isEveryPeerTrusted ? undefined : peerOf(response)
     const relayed = socketPeer === undefined ? undefined : relay?.clientOf(socketPeer)
     const peer = relay === undefined ? socketPeer : relayed?.address
-    const isProxy = peer !== undefined && host.trustedProxies.has(peer)
+    const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     // A trusted proxy whose PROXY header names no client passes on a client's own headers: they are ignored, without a report.
     const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
@@ -144,10 +144,13 @@ export class Exchange {
     })
   }
 
-  #clientOf(forwardedFor: string, proxy: Address): Address {
+  /** @param proxy the peer, if it is known already */
+  #clientOf(forwardedFor: string, proxy: Address | undefined): Address | undefined {
     const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
-    if (client === undefined && forwardedFor !== '') this.#host.onForwardingMalformed(proxy)
-    return client ?? proxy
+    if (client !== undefined) return client
+    const sender = proxy ?? peerOf(this.#response)
+    if (forwardedFor !== '' && sender !== undefined) this.#host.onForwardingMalformed(sender)
+    return sender
   }
 
   /** The page has the service's own origin, so its browser leaves Origin out of a GET. */

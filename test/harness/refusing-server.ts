@@ -37,6 +37,7 @@ export async function startRefusingServer(
   let seen = 0 // requests that were reported to the gate, but needed no admission
   const host: ExchangeHost = {
     trustedProxies: new AddressSet(trustedProxies),
+    isEveryPeerTrusted: false,
     relay: undefined,
     onForwardingIgnored: () => {},
     onForwardingMalformed: () => {},
