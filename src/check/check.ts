@@ -48,7 +48,7 @@ async function examine(config: Config, env: ProcessEnvironment, findings: Findin
   describeWatching(config, findings)
   const isOurs = await checkPorts(config, storedSites ?? [], findings)
   const sitesLost = isOurs ? passOnWarnings(ofService, findings) : 0
-  const hasNone = storedSites !== NONE_YET && storedSites?.every(site => !isNotDemo(site))
+  const hasNone = storedSites !== undefined && storedSites !== NONE_YET && !storedSites.some(isNotDemo)
   if (hasNone && sitesLost === 0) findings.warnings.push(noSitesText(config, false))
   checkKernel(config, findings)
 }

@@ -8,6 +8,7 @@ import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { exportFile, inOrderOfCreation, noSitesText, restoreSteps } from '../sites/export-file.ts'
 import { durationMs } from '../sites/rules.ts'
+import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
   commit,
@@ -18,6 +19,7 @@ import {
   siteWarnings,
   updateSite,
 } from '../sites/sites.ts'
+import { hasServedFrom } from '../store/embedded/data-dir.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
@@ -158,11 +160,15 @@ async function runCreate(input: Input): Promise<void> {
   printPairs([['API key', apiKey], ...siteLines(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
+  const config = commandSettings()
+  // Before the first start the settings may not be the service's, but `try` finds the service later.
+  const isGuess = config.redis === undefined && !hasServedFrom(config.dataDir)
+  const target = isGuess ? configFlag() : ` --url ${serviceUrl(config)}`
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
     '',
-    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}${configFlag()}${origin}`,
+    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}${target}${origin}`,
     ...(site.limits?.redeem === undefined ? ['', redeemText(site)] : []),
   )
 }
