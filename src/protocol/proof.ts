@@ -32,10 +32,10 @@ export const FIRST_COUNTER = 1e15
 /** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
 /** A GPU starts after the ranges of 78 threads, more than a pool has. Two ranges are left for it below 2^53. */
-export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
+export const GPU_START = 8.8e15
 
-/** 2^53 - 1, the last that JSON and JavaScript carry exactly. */
-export const COUNTER_MAX = Number.MAX_SAFE_INTEGER
+/** The last that JSON and JavaScript carry exactly. Bundlers drop a constant without a name in it where it is not used. */
+export const COUNTER_MAX = 2 ** 53 - 1
 
 export function proofInput(nonce: string, counter: number): string {
   return nonce + String(counter)
