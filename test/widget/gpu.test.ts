@@ -41,6 +41,7 @@ for (const browser of [both, gpuFirst]) await startRenderer(browser)
 
 const siteOf = (bits: number) => service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
 const [site19, site20, site22] = [await siteOf(19), await siteOf(20), await siteOf(22)]
+const site24 = await siteOf(24) // The GPU joins before a thread finds it.
 
 const GPU_FILE = builtFile('gpu.js').path
 const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)).length
@@ -168,14 +169,15 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
   })
 }
 
-test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
+test('the page stays responsive with a GPU at 24 bits: no task takes 50 ms of its thread', async () => {
   for (let tries = 0; tries < 40; tries++) {
     const stopTracing = await traceTasks(both)
-    const { page } = await verifiedOn(ALLOWED)
+    const { page } = await verifiedOn(ALLOWED, { siteKey: site24.siteKey })
     const { dispatches } = await askedOf(page)
     await closePage(page)
-    const longestMs = (await stopTracing())('gpu asked')
-    if (dispatches === 0) continue // a thread was quicker
+    const longestMsSince = await stopTracing()
+    if (dispatches === 0) continue // a thread was quicker, perhaps before the mark
+    const longestMs = longestMsSince('gpu asked')
     return assert.ok(longestMs < 50, `${longestMs} ms`)
   }
   assert.fail('the GPU was asked for nothing')
