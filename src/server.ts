@@ -60,14 +60,14 @@ export interface Server {
 }
 
 /**
- * @param lost see `Server.remember`
+ * @param wholeStoreMs given, the server listens only if its whole store answers within this time
  * @throws OperatorError
  */
 export async function startServer(
   config: Config,
   log: Logger,
   workerIndex: number,
-  lost?: CachedRecords,
+  wholeStoreMs?: number,
 ): Promise<Server> {
   // These functions are called once the server is returned, so what they use is there.
   const stats = new Stats({
@@ -89,12 +89,12 @@ export async function startServer(
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
-  if (lost !== undefined) directory.remember(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
-  await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
+  if (wholeStoreMs !== undefined) await untilWhole(store, wholeStoreMs)
+  else await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
   // If it listened, a worker of another version than the store process would refuse its share of the visitors.
   const trouble = store.trouble()
   if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
@@ -324,6 +324,18 @@ function randomBitPool(): (bits: number) => number {
     position += 2
     return word & ((1 << bits) - 1)
   }
+}
+
+/** @throws OperatorError at once if the store's trouble is lasting */
+async function untilWhole(store: Server['store'], waitMs: number): Promise<void> {
+  const isWhole = () => store.isReady() && store.trouble() === undefined
+  await waitAtMost(waitMs, () => isWhole() || store.trouble()?.isLasting === true)
+  if (isWhole()) return
+  const { isLasting = false, line = '' } = store.trouble() ?? {}
+  const seconds = waitMs / 1000
+  throw new OperatorError(
+    isLasting ? line : `its store does not answer within ${seconds} s${line && `: ${line}`}`,
+  )
 }
 
 async function waitAtMost(waitMs: number, isTrue: () => boolean): Promise<void> {

@@ -34,10 +34,8 @@ interface Seat {
 
 const ASK_STATS_MS = 500
 const RESTART_DELAY_MS_MAX = 5000
-/** A successor must load its code within this time, on a busy machine beside all others. */
-const LISTEN_MS = 120_000
 /** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
-const READY_MS_MIN = 3000
+const WHOLE_STORE_MS_MIN = 3000
 /** At most this share of the workers drains at once, because each still holds its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
@@ -156,19 +154,16 @@ export class Primary {
     if (this.#isDraining) return undefined
     let successor: WorkerHandle
     try {
-      successor = this.#fork(seat, setup)
+      successor = this.#fork(seat, setup, Math.max(WHOLE_STORE_MS_MIN, setup.config.storeWaitMs))
     } catch (error) {
       return (error as Error).message // no memory, or no more open files
     }
     seat.successor = successor
-    const readyMs = Math.max(READY_MS_MIN, setup.config.storeWaitMs)
-    const problem = await successor.untilServing(LISTEN_MS, readyMs)
+    const problem = await successor.untilListening()
     seat.successor = undefined
     if (this.#isDraining) return undefined
     if (problem !== undefined) {
-      if (successor.isListening)
-        successor.leave() // it has requests under way
-      else successor.kill()
+      successor.kill()
       const hasDiedMeanwhile = seat.worker === undefined && this.#seats.includes(seat)
       if (hasDiedMeanwhile) this.#forkAgain(seat)
       return problem
@@ -198,7 +193,7 @@ export class Primary {
     }
   }
 
-  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerHandle {
+  #fork(seat: Seat, { config, settings }: WorkerSetup, wholeStoreMs?: number): WorkerHandle {
     // The start has resolved a free port, `auto` and the number of shards. A reload keeps these (lifecycle.ts).
     const settingsAsStarted = {
       ...settings,
@@ -210,7 +205,7 @@ export class Primary {
       backends: counts => this.onBackends(counts),
       stats: (worker, snapshot) => this.#totals.take(worker, snapshot, seat.index),
       startEnded: worker => {
-        if (worker.problem !== undefined)
+        if (worker.problem !== undefined && worker !== seat.successor)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
         this.#onStartEnded?.()
       },
@@ -218,8 +213,12 @@ export class Primary {
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const { drainMs } = config
-    const options = { index: seat.index, settings: settingsAsStarted, lost: () => this.#lost, drainMs }
-    const worker = new WorkerHandle(options, listener)
+    const { index } = seat
+    const lost = () => this.#lost
+    const worker = new WorkerHandle(
+      { index, settings: settingsAsStarted, lost, drainMs, wholeStoreMs },
+      listener,
+    )
     this.#workers.add(worker)
     return worker
   }

@@ -19,7 +19,10 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOptions, 'index' | 'settings'>)
+  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<
+      WorkerOptions,
+      'index' | 'settings' | 'wholeStoreMs'
+    >)
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** Asks for `stats`. */
   | { readonly type: 'ask-stats'; readonly ask: number }
@@ -31,6 +34,11 @@ interface WorkerOptions {
   /** Records that the store has lost, and that the primary process remembers. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
+  /**
+   * For a successor, which listens only once its whole store answers: its predecessor may bridge the outage of a Cluster's node,
+   * which a new worker cannot, because it never knew the node's epoch.
+   */
+  readonly wholeStoreMs: number | undefined
 }
 
 export interface WorkerListener {
@@ -46,6 +54,8 @@ export interface WorkerListener {
 /** uWebSockets.js reads this variable. Its default of 4,096 is less than the cookies of a parent domain may have. */
 const HEADER_BYTES_VARIABLE = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
+/** A worker must load its code within this time, on a busy machine beside all others. */
+const LISTEN_MS = 120_000
 /** A worker that does not end within `drainMs` is killed after this. */
 const KILL_GRACE_MS = 2000
 /** Messages of an ended worker may still arrive for this long. */
@@ -105,7 +115,8 @@ export class WorkerHandle {
   /** Kills a hanging worker, because the kernel still gives it connections. @returns true if it did */
   checkSilence(): boolean {
     this.#silentChecks++
-    const checksMax = this.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX
+    const { wholeStoreMs = 0 } = this.options
+    const checksMax = this.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX + wholeStoreMs / CHECK_MS
     if (this.#silentChecks < checksMax || this.wasHung) return false
     this.wasHung = true
     this.kill()
@@ -135,29 +146,13 @@ export class WorkerHandle {
     return this.#until(() => this.#hasGone)
   }
 
-  /**
-   * Waits until the worker listens, at most `listenMs`, and then until its whole store answers, at most `readyMs`: its predecessor
-   * may bridge the outage of a Cluster's node, which a new worker cannot, because it never knew the node's epoch.
-   *
-   * @returns undefined, or why it does not serve: at once if it never will
-   */
-  async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
-    return (
-      (await this.#within(listenMs, () => this.isListening, 'it does not listen')) ??
-      (await this.#within(
-        readyMs,
-        () => this.isReady && this.trouble === undefined,
-        'its store does not answer',
-      ))
-    )
-  }
-
-  async #within(ms: number, isDone: () => boolean, timeoutText: string): Promise<string | undefined> {
+  /** @returns undefined, or why it does not listen: at once if it never will */
+  async untilListening(): Promise<string | undefined> {
+    const { wholeStoreMs = 0 } = this.options
+    const listenMs = LISTEN_MS + wholeStoreMs
     const ended = () => this.problem ?? (this.#hasGone ? 'it ended before it was ready' : undefined)
-    await this.#until(() => isDone() || ended() !== undefined || this.trouble?.isLasting === true, ms)
-    if (isDone() || ended() !== undefined) return ended()
-    const { isLasting = false, line = '' } = this.trouble ?? {}
-    return isLasting ? line : `${timeoutText} within ${ms / 1000} s${line && `: ${line}`}`
+    await this.#until(() => this.isListening || ended() !== undefined, listenMs)
+    return this.isListening ? undefined : (ended() ?? `it does not listen within ${listenMs / 1000} s`)
   }
 
   /** Resolves when the condition is true, which is checked after each event of the worker, or after `ms`. */
@@ -195,10 +190,10 @@ export class WorkerHandle {
     this.#silentChecks = 0
     switch (message.type) {
       case 'hello': {
-        const { index, settings, lost } = this.options
+        const { index, settings, lost, wholeStoreMs } = this.options
         this.#hasGreeted = true
         this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
-        this.#send({ type: 'start', index, settings, lost: lost() })
+        this.#send({ type: 'start', index, settings, lost: lost(), wholeStoreMs })
         break
       }
       case 'stats':

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { repeat, type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
@@ -19,6 +20,7 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
+  let lost: CachedRecords
   const sendStats = async (ask?: number) => {
     if (server === undefined) return
     const answers = ask === undefined ? {} : { answers: ask }
@@ -36,10 +38,12 @@ export async function runWorker(): Promise<void> {
     process.on('message', (message: PrimaryMessage) => {
       switch (message.type) {
         case 'start':
+          lost = message.lost
           resolve(message)
           break
         case 'lost':
-          server?.remember(message.lost)
+          lost = message.lost
+          server?.remember(lost)
           break
         case 'ask-stats':
           void sendStats(message.ask)
@@ -66,7 +70,7 @@ export async function runWorker(): Promise<void> {
     )
     process.exit(1)
   }, ORDER_MS_MAX)
-  const { index, settings, lost } = await order
+  const { index, settings, wholeStoreMs } = await order
   clearTimeout(unanswered)
   process.title = `powgate worker ${index}`
   try {
@@ -76,15 +80,16 @@ export async function runWorker(): Promise<void> {
     const log = createLogger(config.logLevel, { worker: index }, secrets, output)
     endOnFault(log)
     if (!build.isKnown) log.warn(build, UNKNOWN_BUILD)
-    server = await startServer(config, log, index, lost)
+    server = await startServer(config, log, index, wholeStoreMs)
+    server.remember(lost!) // before the first request, which comes in a later turn of the event loop
   } catch (error) {
     await send({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)
   }
-  void send({ type: 'listening' })
   const { store, backends } = server
   // Each message waits for the last one, or a primary that cannot keep up would make a queue grow here without bound.
   void repeat(() => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() }), READINESS_MS)
+  void send({ type: 'listening' })
   const sendCounts = async () => {
     await sendStats()
     const counts = backends.take()

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { reloadSettings } from '../../src/process/lifecycle.ts'
@@ -169,8 +170,10 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
   assert.deepEqual(workerPids(service.pid), pids)
 
   await service.redis!.kill()
+  const hasListened = sleep(2500).then(() => listeningPids(service.port)) // without its store a first worker listens after 1 s
   const output = await reload(service, 'the rolling restart ends here')
   assert.match(output, /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+nothing listens /)
+  assert.deepEqual((await hasListened).sort(), [...pids].sort())
   await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
@@ -203,10 +206,11 @@ test('a successor that its store refuses ends the roll at once, with what the st
   const { storeName } = (await call(`http://127.0.0.1:${adminPort}/sites.json`)).json
   assert.match(storeName, /^Redis at localhost:/, 'as commands name it now')
 
+  const told = count(service, 'WRONGPASS')
   await redis.kill()
   await redis.boot(['--requirepass', 'the right one now'])
   password('the right one now')
-  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') >= 4)
+  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') === told + 2)
   // Each of the two workers has some of these, which keep it when it leaves.
   const held = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(service.port)))
   for (const one of held) await one.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')
