@@ -301,6 +301,28 @@ test('hCaptcha, a button: a widget that was removed hears no more clicks, so ano
   await postedAs()
 })
 
+test('a page that resets at each call starts no endless round; one whose function throws hears of the next token', async () => {
+  const script = `window.go = (sitekey, name, then) => {
+  const id = hcaptcha.render(${APPENDED}, { sitekey, callback: passed, [name]: value => { note(name)(value); then(id) } })
+}`
+  const { page } = await open('hcaptcha', '', { query: '?render=explicit&onload=loaded', script })
+  await called(page, 'loaded')
+  for (const key of ['10000000-ffff-ffff-ffff-000000000001', 'site_0000000000000000000000'])
+    await evaluate(page, `go('${key}', 'error-callback', hcaptcha.reset)`)
+  await evaluate(page, `go('${SITE_KEY}', 'expired-callback', () => { throw 'wrong' })`)
+  await called(page, 'passed')
+  await page.clock.fastForward(RENEWED_MS)
+  await called(page, 'passed', 2)
+  await evaluate(page, `go('${SITE_KEY}', 'callback', hcaptcha.reset)`)
+  await called(page, 'callback')
+  await page.waitForTimeout(1000)
+  const counts = async () =>
+    Promise.all(['error-callback', 'callback'].map(async name => (await callsOf(page, name)).length))
+  assert.deepEqual(await counts(), [2, 1])
+  await page.click('input')
+  await called(page, 'callback', 2)
+})
+
 test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
   const query = '?onload=loaded'
   const { page, notes } = await open(
@@ -365,6 +387,19 @@ container.replaceChildren(...container.cloneNode(true).childNodes, document.crea
   assert.equal(await fieldOf(page, 'g-recaptcha-response'), token)
   await evaluate(page, 'document.forms[0].append(other)')
   assert.equal(await page.locator('pow-gate').count(), 2)
+})
+
+test('reCAPTCHA v3, rendered without a container: no box, and a token of its own for each execute()', async () => {
+  const { page } = await open('recaptcha', '', { query: '?render=explicit&onload=loaded' })
+  await called(page, 'loaded')
+  const release = gateway.hold('/challenge')
+  await evaluate(page, `window.id = grecaptcha.render({ sitekey: '${SITE_KEY}' })`)
+  await page.waitForTimeout(300)
+  assert.equal(await page.locator('pow-gate .box').isVisible(), false)
+  release()
+  const all = `Promise.all(['a', 'a', 'b'].map(action => grecaptcha.execute(id, { action })))`
+  const tokens = [...(await evaluate<string[]>(page, all)), ...(await evaluate<string[]>(page, all))]
+  assert.equal(new Set(tokens).size, 6)
 })
 
 test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {

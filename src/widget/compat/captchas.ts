@@ -28,6 +28,11 @@ const domReady = new Promise<unknown>(resolve => {
 /** A box has an attribute of this name, the widget's id, and a property, by which `#copyIn` tells it from a copy that a script made. */
 const MARK = 'data-powgate-box'
 
+/** When somebody last pressed or typed in the page, as `performance.now` tells it. */
+let usedAt = 0
+for (const type of ['pointerdown', 'keydown'])
+  page.addEventListener(type, () => (usedAt = performance.now()), true)
+
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
 const widget = import(`${address?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
   customElements.whenDefined('pow-gate'),
@@ -48,6 +53,8 @@ export interface Vendor {
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
   readonly isRenewing?: (options: Options) => boolean
+  /** True if the vendor's visible widget waits for no press, also after a reset. */
+  readonly verifiesByItself?: boolean
   /** True if a call that names no widget means the last one, not the first. */
   readonly isLastDefault?: boolean
   /** True if the vendor's widget verifies only on `execute()`. */
@@ -67,12 +74,17 @@ export interface Captcha {
   readonly gate: PowGateElement
   readonly isManual: boolean
   hasExpired: boolean
+  /** True during error-callback. */
+  isFailing?: boolean
+  /** When the page last got a token by `callback`. */
+  givenAt?: number
 }
 
 export class Captchas {
   readonly #vendor: Vendor
   readonly #all = new Map<string, Captcha>()
   #countMade = 0
+  #observer: MutationObserver | undefined
 
   /** A script that is loaded twice uses the widgets of the first load, so that it does not double them. */
   static shared(vendor: Vendor): Captchas {
@@ -94,7 +106,8 @@ export class Captchas {
         for (const container of page.querySelectorAll(this.#vendor.selector))
           if (this.#copyIn(container) !== undefined) this.render(container)
       }
-      new MutationObserver(renderCopies).observe(document, { childList: true, subtree: true })
+      this.#observer ??= new MutationObserver(renderCopies)
+      this.#observer.observe(document, { childList: true, subtree: true }) // again has no effect
     }
     if (renders) void domReady.then(renderAll)
     const name = query.get('onload')
@@ -157,8 +170,13 @@ export class Captchas {
   reset(which?: unknown): void {
     const captcha = this.find(which)
     if (captcha === undefined) return
+    const { gate, isManual, isFailing, givenAt = 0 } = captcha
+    if (isFailing) return // packages reset at each error, which would try again at once and for ever
     captcha.hasExpired = false
-    captcha.gate.reset?.() // The method is missing until the widget has loaded.
+    // A page whose callback sends its form and resets would send without end.
+    const waits = !this.#vendor.verifiesByItself && givenAt > usedAt
+    if (!isManual) gate.setAttribute('auto', waits ? 'focus' : 'load')
+    gate.reset?.() // The method is missing until the widget has loaded.
   }
 
   remove(which?: unknown): void {
@@ -192,7 +210,7 @@ export class Captchas {
     this.#setActionAndData(gate, options)
     const id = this.#vendor.idOf(this.#countMade++)
     box.setAttribute(MARK, id)
-    const captcha = { id, container, box, gate, isManual, hasExpired: false }
+    const captcha: Captcha = { id, container, box, gate, isManual, hasExpired: false }
     const fields = this.#fieldsOf(options, id)
     // A widget keeps its form from being submitted without a token. The form's submit handler often starts a manual widget, so a
     // shadow tree keeps that out of the form.
@@ -245,7 +263,15 @@ export class Captchas {
     const fill = () => {
       for (const field of fields) field.value = gate.token ?? ''
     }
-    const call = (name: string, value?: string) => callbackOf(options[name])?.(value)
+    const call = (name: string, value?: string) => {
+      try {
+        callbackOf(options[name])?.(value)
+      } catch (error) {
+        queueMicrotask(() => {
+          throw error // The page hears of it, and of the calls that follow.
+        })
+      }
+    }
     gate.addEventListener('statechange', () => {
       fill()
       if (gate.state === 'idle') given = undefined
@@ -257,6 +283,7 @@ export class Captchas {
       if (given !== undefined && !isRenewing) call('expiredcallback', given)
       if (gate.token !== detail.token) return // expired-callback has reset the widget
       given = detail.token
+      captcha.givenAt = performance.now()
       call('callback', given)
     })
     gate.addEventListener('expired', () => {
@@ -265,7 +292,11 @@ export class Captchas {
       call('expiredcallback', given)
       given = undefined
     })
-    gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
+    gate.addEventListener('failed', ({ detail }) => {
+      captcha.isFailing = true
+      setTimeout(() => (captcha.isFailing = false)) // also ends what an async function of the page does at once
+      call('errorcallback', detail.code)
+    })
     widget.catch(() => call('errorcallback', 'network'))
   }
 }

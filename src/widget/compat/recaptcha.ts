@@ -18,7 +18,17 @@ const captchas = Captchas.shared(vendor)
 const version3 = new Captchas(vendor)
 
 /** Version 3 has an invisible widget for each site key. */
-const byKey = new Map<string, { readonly captcha: Captcha; readonly last: Promise<unknown> }>()
+const byKey = new Map<string, Captcha>()
+const lasts = new WeakMap<Captcha, Promise<unknown>>()
+
+/** Calls at the same time wait for each other, because each gets a token of its own. */
+function inTurn(captchas: Captchas, captcha: Captcha, values: Values): Promise<string> {
+  const token = Promise.resolve(lasts.get(captcha))
+    .catch(() => {})
+    .then(() => captchas.execute(captcha, values))
+  lasts.set(captcha, token)
+  return token
+}
 
 /**
  * Renders a widget outside of every form for a page that names no container, as the vendor's script does. It is in a corner of the
@@ -33,26 +43,21 @@ function renderInCorner(captchas: Captchas, values: Values): Captcha {
   return captcha
 }
 
-/** Calls at the same time wait for each other, because each gets a token of its own. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
   await ready
-  const { captcha, last } = byKey.get(sitekey) ?? {
-    captcha: renderInCorner(version3, { sitekey, size: 'invisible', 'response-field': false }),
-    last: Promise.resolve(),
-  }
+  const captcha =
+    byKey.get(sitekey) ?? renderInCorner(version3, { sitekey, size: 'invisible', 'response-field': false })
+  byKey.set(sitekey, captcha)
   // '' clears the action of the last call.
-  const action = values?.action ?? ''
-  const token = last.catch(() => {}).then(() => version3.execute(captcha, { action }))
-  byKey.set(sitekey, { captcha, last: token })
-  return token
+  return inTurn(version3, captcha, { action: values?.action ?? '' })
 }
 
 function execute(which?: unknown, values?: Values | null): Promise<string> {
   if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
-  const executing = captchas.execute(captcha, values)
+  const executing = values?.action ? inTurn(captchas, captcha, values) : captchas.execute(captcha, values)
   executing.catch(() => {}) // pages of version 2 hear of it by error-callback, and ignore the promise
   return executing
 }
@@ -62,7 +67,7 @@ const grecaptcha = {
   render: (where: unknown, values?: Values | null) => {
     const hasOptionsAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
     const captcha = hasOptionsAlone
-      ? renderInCorner(captchas, where as Values)
+      ? renderInCorner(captchas, { ...(where as Values), size: 'invisible' })
       : captchas.render(where, values)
     return captcha === undefined ? undefined : Number(captcha.id)
   },
@@ -71,7 +76,10 @@ const grecaptcha = {
   getResponse: (which?: unknown) => captchas.response(which),
 }
 
-Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
+/** A script that is loaded twice leaves version 3 its widgets. */
+const all = window as unknown as Record<symbol, object | undefined>
+const shared = (all[Symbol.for('powgate grecaptcha')] ??= { ...grecaptcha, enterprise: grecaptcha })
+Object.assign(window, { grecaptcha: shared })
 
 /** Before the script has loaded, pages leave functions for `ready` here, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
