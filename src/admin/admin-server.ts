@@ -67,7 +67,7 @@ export function startAdminServer(
     (request, response) => {
       const answer = () =>
         serve(request, response, byPath, hostNames).catch(error => {
-          log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
+          log.error({ event: 'fault', err: error, path: pathOf(request) }, 'the admin port ran into a fault')
           if (response.headersSent) response.destroy()
           else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
         })

@@ -15,6 +15,8 @@ import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { differences } from '../store/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
+import { OperatorError } from '../words/errors.ts'
+import { systemErrorText } from '../words/system-error.ts'
 
 export interface Findings {
   readonly facts: [name: string, value: string][]
@@ -26,6 +28,8 @@ export interface Findings {
   readonly notes: string[]
 }
 
+/** A start makes some files, a few KiB in all. Some file systems count no files. */
+const [START_BYTES, START_FILES] = [65_536, 8]
 /** Longer than the service gives a call, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
 /** Each trial has a random address, so 32 of them reach most shards of a Cluster. */
@@ -97,7 +101,9 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${dataDir} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
     )
-  const { bavail, bsize } = statfsSync(dataDir)
+  const { bavail, bsize, files, ffree } = statfsSync(dataDir)
+  const isFull = bavail * bsize < START_BYTES || (files > 0 && ffree < START_FILES)
+  if (isFull) throw new OperatorError(`POWGATE_DATA_DIR: ${systemErrorText({ code: 'ENOSPC' })}`)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
   findings.facts.push(['free space', `${freeMiB} MiB`])
   if (freeMiB < config.stateBytesMax / 2 ** 20)

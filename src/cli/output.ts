@@ -1,6 +1,6 @@
 /** Prints lines, tables and JSON on standard output, and reports an output that cannot be written. */
 
-import { fstatSync, statSync } from 'node:fs'
+import { fstatSync, statSync, writeFileSync } from 'node:fs'
 import type { FieldChange } from '../domain/audit.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -12,15 +12,26 @@ export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
+/** Writes all of it: of a file's write that comes short, as on a disk that fills up, Node.js' stream drops the rest. */
+export function print(text: string): void {
+  if (!fstatSync(1).isFile()) process.stdout.write(text)
+  else
+    try {
+      writeFileSync(1, text)
+    } catch (error) {
+      process.stdout.emit('error', error)
+    }
+}
+
 /** @param indent spaces a level; without it, all is on one line */
 export function printJson(value: unknown, indent?: number): void {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   const text = JSON.stringify(value, undefined, indent)
-  process.stdout.write(`${text.replace(UNPRINTABLE, found => (found === '\n' ? found : escaped(found)))}\n`)
+  print(`${text.replace(UNPRINTABLE, found => (found === '\n' ? found : escaped(found)))}\n`)
 }
 
 export function printLine(...lines: readonly string[]): void {
-  process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
+  print(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
 let textIfLost: string | undefined

@@ -5,7 +5,7 @@ import { VERSION } from '../version.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
-import { printable } from './output.ts'
+import { print, printable } from './output.ts'
 
 const CONFIG: Flag = {
   about: 'File of settings, one NAME=value a line; the environment takes precedence.',
@@ -69,12 +69,12 @@ async function run(args: readonly string[]): Promise<number> {
     return 2
   }
   if (isHelp(first) || first === 'help') {
-    process.stdout.write(overview(await commandsOf()))
+    print(overview(await commandsOf()))
     return 0
   }
   if (first === '--version') {
     const { serverBuildText } = await import('../server-build.ts')
-    process.stdout.write(`powgate ${VERSION}\nHTTP server: ${serverBuildText()}\n`)
+    print(`powgate ${VERSION}\nHTTP server: ${serverBuildText()}\n`)
     return 0
   }
   if (!Object.hasOwn(LOAD, first)) {
@@ -87,7 +87,7 @@ async function run(args: readonly string[]): Promise<number> {
   if (command === undefined) return runGroup(first, group, args[1])
   const rest = args.slice(command.name.split(' ').length)
   if (rest.some(isHelp)) {
-    process.stdout.write(await commandHelp(command))
+    print(await commandHelp(command))
     return 0
   }
   const input = readInput(command, rest, process.env)
@@ -99,7 +99,7 @@ async function run(args: readonly string[]): Promise<number> {
 /** Answers `powgate site --help`; refuses `powgate site`, and words that follow `site` but name none of its commands. */
 function runGroup(first: string, group: readonly Command[], second: string | undefined): number {
   if (second !== undefined && isHelp(second)) {
-    process.stdout.write(overview(group))
+    print(overview(group))
     return 0
   }
   const words = group.map(({ name }) => name.split(' ')[1]!)

@@ -24,14 +24,14 @@ export function resolveSecrets(config: Config, { makes } = { makes: false }): re
   const path = secretPath(config)
   try {
     if (makes) createOnce(path)
-    if (!existsSync(path)) throw new Error(IF_GONE)
     const secret = readFileSync(path, 'utf8').trim()
     if (secret.length < SECRET_CHARACTERS_MIN)
       throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters. ${IF_DAMAGED}`)
     if (!PRINTABLE.test(secret)) throw new Error(`it is not printable text. ${IF_DAMAGED}`)
     return [secret]
   } catch (error) {
-    throw new OperatorError(`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}`)
+    const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? IF_GONE : systemErrorText(error)
+    throw new OperatorError(`POWGATE_DATA_DIR: cannot use the secret in ${path}: ${why}`)
   }
 }
 

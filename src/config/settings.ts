@@ -191,7 +191,7 @@ export const SETTING_GROUPS = {
       10,
       'How long Redis must be away before an endpoint fails open; visitors wait. Set it longer than a failover takes.',
     ),
-    POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How many seconds a start waits for its store.'),
+    POWGATE_STORE_WAIT_SECONDS: integer([1, 3600], 30, 'How many seconds a start waits for its store.'),
   },
   'With too many requests': {
     POWGATE_OVERLOAD_MS: integer(
@@ -257,7 +257,8 @@ export const SETTING_GROUPS = {
       accepts: text => isWithin(text, [0, 1]),
       fallback: '0.01',
       expects: 'a number from 0 to 1',
-      about: 'Share of the visitors whose successes are logged; 0: none. Failures and refusals always are.',
+      about:
+        'Share of the visitors whose successes are logged; 0: none. Failures and refusals are, up to bounds.',
     },
     POWGATE_LOG_ADDRESSES: choice(
       ['network', 'whole'],

@@ -1,6 +1,6 @@
 /** Counts the requests of backends with a valid API key in one worker. process/backends.ts adds the counts of all workers up. */
 
-import { type Address, formatNetwork, formatVisitor } from '../addresses/address.ts'
+import { type Address, formatNetwork, formatVisitor, PRIVATE } from '../addresses/address.ts'
 
 /** One caller's requests with one API key, refused ones too. A caller is an address, or the IPv6 prefix that counts as one visitor. */
 export interface BackendCount {
@@ -8,7 +8,7 @@ export interface BackendCount {
   readonly callerKey: string
   /** The caller, whichever window counts it. */
   readonly caller: string
-  /** What people are shown of the caller: all, or its network if the log names networks. */
+  /** What people are shown of the caller: all, or its network if the log names networks and the address is not private. */
   readonly callerText: string
   readonly siteKey: string
   readonly apiKeyId: string
@@ -52,7 +52,7 @@ export class BackendCounts {
       found.named += named
     } else if (this.#counts.size < COUNTS_MAX) {
       const caller = formatVisitor(address, this.#ipv6PrefixBits)
-      const callerText = this.#isAddressWhole ? caller : formatNetwork(address)
+      const callerText = this.#isAddressWhole || PRIVATE.has(address) ? caller : formatNetwork(address)
       this.#counts.set(key, { ...counted, caller, callerText, count: 1, named })
     }
   }

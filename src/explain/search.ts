@@ -52,7 +52,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     noteRead(read, line)
     if (!line.includes(text) && (network === undefined || !line.includes(network))) return
     const record = parseLine(line)
-    const addresses = [record?.ip, record?.visitorIp, record?.expectedIp]
+    const addresses = [record?.ip, record?.visitorIp, record?.expectedIp, record?.peer]
     if (record === undefined) skipped++
     else if (network !== undefined && addresses.includes(network)) {
       isOfNetwork = true

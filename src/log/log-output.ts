@@ -51,6 +51,12 @@ export class LogOutput implements DestinationStream {
     } else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
   }
 
+  /** Counts the lines that wait as lost, because the process ends soon, and its counters are read now. */
+  countWaiting(): void {
+    this.#writeWaiting()
+    this.linesLost += this.#waiting.length
+  }
+
   #writeWaiting(): void {
     let written = 0
     try {

@@ -14,6 +14,8 @@ export function logLinesLost(): number {
   return output.linesLost
 }
 
+export const countWaitingLines = () => output.countWaiting()
+
 export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output

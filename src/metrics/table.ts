@@ -98,7 +98,7 @@ export const METRICS = {
   inFlight: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
   aborted: counter(
     'powgate_requests_aborted_total',
-    'Requests whose client went away before the answer.',
+    'Requests whose client went away before the answer, or sent too slowly.',
     BY_ENDPOINT,
   ),
   faults: counter(

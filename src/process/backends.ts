@@ -107,9 +107,10 @@ export class Backends {
         { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: keyLimit },
       ]
       for (const { key, caller, limit } of callers) {
-        const window = windows.get(`${key} ${isJunk}`) ?? { caller, limit, isJunk, bySite: new Map() }
+        const name = `${key} ${isJunk}`
+        const window = windows.get(name) ?? { key: name, caller, limit, isJunk, bySite: new Map() }
         window.bySite.set(siteKey, (window.bySite.get(siteKey) ?? 0) + counted.count * hosts)
-        windows.set(`${key} ${isJunk}`, window)
+        windows.set(name, window)
       }
     }
     const mostUsedFirst = [...windows.values()]
@@ -139,9 +140,8 @@ export class Backends {
   }
 
   /** Logs each caller every ten minutes, and sooner if it was below its limit and now is over it. */
-  #logLimit({ text, caller, sites, perMinute, limit, isJunk }: LimitUse, nowMs: number): void {
+  #logLimit({ key, text, caller, sites, perMinute, limit, isJunk }: LimitUse, nowMs: number): void {
     const isOver = perMinute > limit
-    const key = `${caller} ${isJunk}`
     const before = this.#limitsLogged.get(key)
     if (before !== undefined && nowMs - before.atMs < LOGGED_AGAIN_MS && (before.isOver || !isOver)) return
     if (this.#limitsLogged.size > CALLERS_LOGGED_MAX) this.#limitsLogged.clear()
@@ -155,6 +155,7 @@ type LimitUse = ReturnType<typeof useOf>
 
 /** What one caller sent within the last minute, junk or not. */
 interface Window {
+  readonly key: string
   readonly caller: string
   readonly limit: number
   readonly isJunk: boolean
@@ -163,7 +164,7 @@ interface Window {
 }
 
 /** Names the sites of the window, busiest first, and says in words what to do. */
-function useOf({ caller, limit, isJunk, bySite }: Window, hosts: number) {
+function useOf({ key, caller, limit, isJunk, bySite }: Window, hosts: number) {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
   const perMinute = bySize.reduce((sum, [, count]) => sum + count, 0)
@@ -180,7 +181,7 @@ function useOf({ caller, limit, isJunk, bySite }: Window, hosts: number) {
   const text = isJunk
     ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already${estimate}, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
     : `${caller} sends ${perMinute} redemptions a minute for ${names}${estimate}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
-  return { caller, sites, perMinute, limit, share: perMinute / limit, isJunk, text }
+  return { key, caller, sites, perMinute, limit, share: perMinute / limit, isJunk, text }
 }
 
 /** Leaves room for five times the rate, up to LIMIT_MAX. Returns 100 at least, and a number that is 1, 2 or 5 and zeros. */

@@ -188,7 +188,7 @@ export class Lifecycle {
   async #fail(error: Error): Promise<void> {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    this.#parts.log.fatal({ err: error }, 'the primary ends after a fault')
+    this.#parts.log.fatal({ event: 'fault', err: error }, 'the primary ends after a fault')
     await this.#drain()
     process.exit(1)
   }

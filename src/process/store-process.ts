@@ -138,11 +138,6 @@ export class StoreProcess {
     })
   }
 
-  /**
-   * Counts the child's silence in checks of this process, not in time: after a machine slept, it is not killed.
-   *
-   * @returns a function to call with each message of the child; its first call begins the watch
-   */
   /** Without it, a later process could read the state once more. A stop that has begun puts it back. @returns why it could not */
   #removeSaved(): string | undefined {
     try {
@@ -153,6 +148,11 @@ export class StoreProcess {
     }
   }
 
+  /**
+   * Counts the child's silence in checks of this process, not in time: after a machine slept, it is not killed.
+   *
+   * @returns a function to call with each message of the child; its first call begins the watch
+   */
   #killIfHung(child: ChildProcess): () => void {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined

@@ -35,7 +35,7 @@ interface WorkerOptions {
   readonly lost: () => CachedRecords
   readonly drainMs: number
   /**
-   * For a successor, which listens only once its whole store answers: its predecessor may bridge the outage of a Cluster's node,
+   * A successor has this, and listens only once its whole store answers: its predecessor may bridge the outage of a Cluster's node,
    * which a new worker cannot, because it never knew the node's epoch.
    */
   readonly wholeStoreMs: number | undefined

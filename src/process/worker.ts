@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import type { CachedRecords } from '../domain/site.ts'
-import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
+import { countWaitingLines, createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { repeat, type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
@@ -26,11 +26,17 @@ export async function runWorker(): Promise<void> {
     const answers = ask === undefined ? {} : { answers: ask }
     await send({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
   }
+  const sendCounts = async () => {
+    await sendStats()
+    const counts = server?.backends.take() ?? []
+    if (counts.length > 0) await send({ type: 'backends', counts })
+  }
   const leave = async () => {
     if (isLeaving) return
     isLeaving = true
     await server?.drain()
-    await sendStats()
+    countWaitingLines()
+    await sendCounts()
     process.exit(0)
   }
   // Listens before the start, during which the worker may be asked to end.
@@ -86,15 +92,10 @@ export async function runWorker(): Promise<void> {
     await send({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)
   }
-  const { store, backends } = server
+  const { store } = server
   // Each message waits for the last one, or a primary that cannot keep up would make a queue grow here without bound.
   void repeat(() => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() }), READINESS_MS)
   void send({ type: 'listening' })
-  const sendCounts = async () => {
-    await sendStats()
-    const counts = backends.take()
-    if (counts.length > 0) await send({ type: 'backends', counts })
-  }
   void repeat(sendCounts, STATS_MS)
 }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { printTable } from '../../src/cli/output.ts'
@@ -36,6 +36,16 @@ for (const [output, cause] of [
     assert.deepEqual([disabled.status, /The site is disabled/.test(disabled.err)], [1, true])
     assert.match(powgate('site list', '').out, new RegExp(`${siteKey} .* disabled`))
   })
+
+test('an output that a disk takes only in part is lost', () => {
+  const part = join(env.POWGATE_DATA_DIR, 'part')
+  for (let count = 0; count < 3; count++) powgate('site create --name shop', `> ${part}`)
+  const limited = `'' XFSZ; ulimit -f 1; ${process.execPath} dist/cli/main.js` // as a disk with room for 1 KiB
+  const args = ['--norc', '-c', `trap ${limited} site export --whole > ${part}`]
+  const { status, stderr } = spawnSync('bash', args, { env, encoding: 'utf8' })
+  assert.deepEqual([status, statSync(part).size], [1, 1024])
+  assert.match(stderr, /^The output cannot be written \(/)
+})
 
 test('where the output is closed or /dev/null no key is made; a reader that needs no more is no error', () => {
   const count = () => JSON.parse(powgate('site list --json', '').out).length

@@ -64,7 +64,31 @@ test('an API key that several addresses use, hosts that share the limits, and a 
 test('where the log names networks, each backend of a network is judged by itself', () => {
   const spread: Row[] = [1, 2, 3].map(host => [host, 'site_a', 'k', 40, [100, 1000]])
   assert.deepEqual(near(spread, 1, false), [])
-  assert.match(near([...spread, [4, 'site_a', 'k', 60]], 1, false).join(), /^10\.0\.0\.0\/24 sends 60 /)
+  assert.match(
+    near([...spread, [4, 'site_a', 'k', 60]], 1, false).join(),
+    /^10\.0\.0\.4 sends 60 /,
+    'private',
+  )
+  const lines: string[] = []
+  const watch = new Backends(createLogger('info', {}, [], { write: line => lines.push(line) }))
+  const counts = new BackendCounts(false, 64)
+  for (const host of [1, 2]) {
+    const counted = {
+      ...REQUEST,
+      isJunk: false,
+      callerKey: `${host}`,
+      siteKey: `site_${host}`,
+      apiKeyId: `k${host}`,
+    }
+    for (let count = 0; count < 150; count++) counts.note(parseAddress(`203.0.113.${host}`)!, counted, true)
+  }
+  watch.add(counts.take(), 0)
+  watch.update(1, 0)
+  const told = lines.map(line => /"caller":"([^"]+)","site":"(site_\d)"/.exec(line)?.slice(1))
+  assert.deepEqual(
+    told.sort(),
+    [1, 2].map(host => ['203.0.113.0/24', `site_${host}`]),
+  )
 })
 
 test('sites whose backends share an address are named; a busy one gets a limit of its own, else all do', () => {

@@ -753,10 +753,13 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   fs.renameSync(dataDir, `${dataDir}.old`)
   fs.mkdirSync(dataDir)
   const change = updateSite(store.sites, site.siteKey, { name: 'b' })
-  await assert.rejects(change, /written by somebody else|moved or replaced/)
+  await assert.rejects(change, /written by somebody else|moved away/)
   await eventually(10_000, 'it is not ready', () => !store.isReady())
-  assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
-  assert.match(told.join(), /moved or replaced/)
+  assert.match(
+    store.trouble()!.line,
+    /was moved away, or .* under the running service: put it back, or .* --from-service\), then restart it/,
+  )
+  assert.match(told.join(), /moved away/)
   await stop({ saves: true })
   assert.deepEqual(fs.readdirSync(dataDir), [])
 })

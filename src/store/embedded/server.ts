@@ -169,6 +169,10 @@ export class StoreServer {
     const dataDir = resolve(this.#options.dataDir)
     const file = join(dataDir, SITES_JSONL)
     let [what, step] = [`the data directory ${dataDir} was moved or replaced`, '']
+    if (!isOwn && !existsSync(file)) {
+      what = `the data directory ${dataDir} was moved away, or its disk unmounted,`
+      step = 'put it back, or else save what the service remembers (site export --from-service), then '
+    }
     if (isOwn && existsSync(file)) what = `${file} was replaced, or written by somebody else,`
     else if (isOwn) {
       what = `${file} was removed`

@@ -210,7 +210,17 @@ export class EmbeddedSites extends Members implements SiteStore {
   async #append(line: Line, waitsForDisk = true): Promise<void> {
     if (this.#isReadOnly)
       throw new OperatorError('powgate check has the data directory, so this was not done: try again')
-    if (!this.isInPlace)
+    const notDone = (error: unknown) =>
+      new OperatorError(
+        `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
+      )
+    let isInPlace: boolean
+    try {
+      isInPlace = this.isInPlace
+    } catch (error) {
+      throw notDone(error)
+    }
+    if (!isInPlace)
       throw new OperatorError(
         `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
       )
@@ -221,11 +231,13 @@ export class EmbeddedSites extends Members implements SiteStore {
       this.#bytes += bytes.length
       if (waitsForDisk) await synced(this.#fd)
     } catch (error) {
-      ftruncateSync(this.#fd, before)
-      this.#bytes = before
-      throw new OperatorError(
-        `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
-      )
+      try {
+        ftruncateSync(this.#fd, before)
+      } catch {
+        // A file system that an error made read-only keeps what it has.
+      }
+      this.#bytes = fstatSync(this.#fd).size
+      throw notDone(error)
     }
     this.#apply(line)
     if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living)
