@@ -34,3 +34,9 @@ export const CONTRACT: Sections = {
 export function onSections(...names: readonly string[]): void {
   onEachStore(Object.fromEntries(names.map(name => [name, CONTRACT[name]!])))
 }
+
+export const only = (isWanted: (name: string) => boolean): Sections =>
+  Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
+
+/** These sections depend on the visitor's address. */
+export const BY_ADDRESS = ['GET /challenge', 'POST /verify', 'limits for browsers']
