@@ -59,22 +59,8 @@ export function pageHostname(page: Page | undefined, origins: OriginList): strin
 
 const LETTERS = { h: 'host', a: 'action', c: 'cdata' } as const
 
-/** Most pages have nothing but a host; caching those alone saves 1 us per token. */
-const CACHED_MAX = 1000
-const texts = new Map<string, string>()
-const pages = new Map<string, Page>()
-
-function isHostAlone({ action, cdata }: Page): boolean {
-  return action === undefined && cdata === undefined
-}
-
 /** The page's lines in base64url. */
 export function pageText(page: Page): string {
-  if (!isHostAlone(page)) return encoded(page)
-  return texts.get(page.host!) ?? cached(texts, page.host!, encoded(page))
-}
-
-function encoded(page: Page): string {
   const lines = Object.entries(LETTERS).flatMap(([letter, part]) =>
     page[part] === undefined ? [] : [letter + page[part]],
   )
@@ -82,16 +68,7 @@ function encoded(page: Page): string {
 }
 
 export function readPage(text: string): Page {
-  const known = pages.get(text)
-  if (known !== undefined) return known
   const lines = Buffer.from(text, 'base64url').toString('latin1').split('\n')
   const parts = lines.map(line => [LETTERS[line[0] as keyof typeof LETTERS], line.slice(1)])
-  const page: Page = Object.fromEntries(parts)
-  return isHostAlone(page) ? cached(pages, text, page) : page
-}
-
-function cached<Value>(cache: Map<string, Value>, key: string, value: Value): Value {
-  if (cache.size >= CACHED_MAX) cache.clear()
-  cache.set(key, value)
-  return value
+  return Object.fromEntries(parts)
 }

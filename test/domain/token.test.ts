@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { OriginList } from '../../src/domain/origin.ts'
-import { type Page, pageHostname, pageOf, pageText, readPage } from '../../src/domain/page.ts'
+import { pageHostname, pageOf, pageText } from '../../src/domain/page.ts'
 import { mintToken, readToken, statedNonce, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
@@ -162,12 +162,4 @@ test('the layout of another version, signed by the same key: malformed', () => {
     tokenMac.message.write(text, 'latin1')
     assert.equal(readToken(keyring, text + tokenMac.sign(text.length)).status, 'malformed')
   }
-})
-
-test('a page of a host alone is kept as it was read; a page with texts of the visit is not', () => {
-  const isKept = (page: Page) => {
-    const [first, second] = [1, 2].map(() => readPage(pageText(page)))
-    return first === second
-  }
-  assert.deepEqual([isKept({ host: 'a.b' }), isKept({ host: 'a.b', cdata: '17' })], [true, false])
 })
