@@ -326,10 +326,11 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** @throws OperatorError at once if the store's trouble is lasting */
+/** @throws OperatorError, soon if the store's trouble is lasting: one node of a Cluster may refuse, and the next one answer */
 async function untilWhole(store: Server['store'], waitMs: number): Promise<void> {
   const isWhole = () => store.isReady() && store.trouble() === undefined
-  await waitAtMost(waitMs, () => isWhole() || store.trouble()?.isLasting === true)
+  await waitAtMost(FIRST_CONTACT_MS, isWhole)
+  await waitAtMost(waitMs - FIRST_CONTACT_MS, () => isWhole() || store.trouble()?.isLasting === true)
   if (isWhole()) return
   const { isLasting = false, line = '' } = store.trouble() ?? {}
   const seconds = waitMs / 1000

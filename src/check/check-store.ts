@@ -28,7 +28,7 @@ export interface Findings {
   readonly notes: string[]
 }
 
-/** A start makes some files, a few KiB in all. Some file systems count no files. */
+/** A start makes some files, a few KiB in all. Some file systems count neither. */
 const [START_BYTES, START_FILES] = [65_536, 8]
 /** Longer than the service gives a call, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
@@ -101,8 +101,9 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${dataDir} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
     )
-  const { bavail, bsize, files, ffree } = statfsSync(dataDir)
-  const isFull = bavail * bsize < START_BYTES || (files > 0 && ffree < START_FILES)
+  const { blocks, bavail, bfree, bsize, files, ffree } = statfsSync(dataDir)
+  const blocksLeft = process.getuid?.() === 0 ? bfree : bavail
+  const isFull = (blocks > 0 && blocksLeft * bsize < START_BYTES) || (files > 0 && ffree < START_FILES)
   if (isFull) throw new OperatorError(`POWGATE_DATA_DIR: ${systemErrorText({ code: 'ENOSPC' })}`)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
   findings.facts.push(['free space', `${freeMiB} MiB`])

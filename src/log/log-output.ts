@@ -32,7 +32,7 @@ export class LogOutput implements DestinationStream {
     process.on('exit', () => this.#writeAtExit())
   }
 
-  #writeAtExit(): void {
+  #writeForLast(): void {
     const pause = new Int32Array(new SharedArrayBuffer(4))
     const giveUpAtMs = performance.now() + EXIT_WAIT_MS
     this.#writeWaiting()
@@ -40,6 +40,10 @@ export class LogOutput implements DestinationStream {
       Atomics.wait(pause, 0, 0, RETRY_FULL_MS) // sleeps, since timers no longer run at the exit
       this.#writeWaiting()
     }
+  }
+
+  #writeAtExit(): void {
+    this.#writeForLast()
     const lost = this.#waiting.length + this.#lostNow
     if (lost > 0) writeStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
   }
@@ -53,7 +57,7 @@ export class LogOutput implements DestinationStream {
 
   /** Counts the lines that wait as lost, because the process ends soon, and its counters are read now. */
   countWaiting(): void {
-    this.#writeWaiting()
+    this.#writeForLast()
     this.linesLost += this.#waiting.length
   }
 

@@ -164,8 +164,6 @@ export class Primary {
     if (this.#isDraining) return undefined
     if (problem !== undefined) {
       successor.kill()
-      const hasDiedMeanwhile = seat.worker === undefined && this.#seats.includes(seat)
-      if (hasDiedMeanwhile) this.#forkAgain(seat)
       return problem
     }
     const before = seat.worker
@@ -232,21 +230,15 @@ export class Primary {
     this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
     seat.restarts.crashed(worker.startedAtMs, RESTART_DELAY_MS_MAX)
     const about = { worker: seat.index, workerPid: worker.pid, code, signal }
-    if (seat.successor !== undefined)
-      this.#log.warn(about, 'a worker has gone; its successor is starting already')
-    else this.#forkAgain(seat, about)
+    // A successor may wait long for its store, so the seat gets a worker meanwhile, too.
+    this.#forkAgain(seat, about)
   }
 
-  #forkAgain(
-    seat: Seat,
-    about: object = { worker: seat.index },
-    text = 'a worker has gone; it is replaced',
-  ): void {
+  #forkAgain(seat: Seat, about: object, text = 'a worker has gone; it is replaced'): void {
     const { delayMs } = seat.restarts
     this.#log.warn({ ...about, restartsInMs: delayMs }, text)
     setTimeout(() => {
-      const isFree = seat.worker === undefined && seat.successor === undefined
-      if (this.#isDraining || !isFree || !this.#seats.includes(seat)) return
+      if (this.#isDraining || seat.worker !== undefined || !this.#seats.includes(seat)) return
       try {
         seat.worker = this.#fork(seat, seat.setup)
       } catch (error) {

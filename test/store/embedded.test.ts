@@ -757,7 +757,7 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(
     store.trouble()!.line,
-    /was moved away, or .* under the running service: put it back, or .* --from-service\), then restart it/,
+    /was moved away, or .* under the running service: put it back, or .* --from-service.*\), then restart it/,
   )
   assert.match(told.join(), /moved away/)
   await stop({ saves: true })

@@ -171,7 +171,8 @@ export class StoreServer {
     let [what, step] = [`the data directory ${dataDir} was moved or replaced`, '']
     if (!isOwn && !existsSync(file)) {
       what = `the data directory ${dataDir} was moved away, or its disk unmounted,`
-      step = 'put it back, or else save what the service remembers (site export --from-service), then '
+      step =
+        'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then '
     }
     if (isOwn && existsSync(file)) what = `${file} was replaced, or written by somebody else,`
     else if (isOwn) {

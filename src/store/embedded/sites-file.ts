@@ -234,9 +234,9 @@ export class EmbeddedSites extends Members implements SiteStore {
       try {
         ftruncateSync(this.#fd, before)
       } catch {
-        // A file system that an error made read-only keeps what it has.
+        // If a part of the line stays, `isInPlace` refuses all later changes, and the next start moves it aside.
       }
-      this.#bytes = fstatSync(this.#fd).size
+      this.#bytes = before
       throw notDone(error)
     }
     this.#apply(line)

@@ -4,7 +4,7 @@
  * container that is a button has the box behind it, and starts the verification.
  */
 
-import { takeOut, unclobbered } from '../dom.ts'
+import { nowMs, takeOut, unclobbered } from '../dom.ts'
 import type { PowGateElement } from '../powgate.d.ts'
 import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
@@ -28,10 +28,10 @@ const domReady = new Promise<unknown>(resolve => {
 /** A box has an attribute of this name, the widget's id, and a property, by which `#copyIn` tells it from a copy that a script made. */
 const MARK = 'data-powgate-box'
 
-/** When somebody last pressed or typed in the page, as `performance.now` tells it. */
-let usedAt = 0
-for (const type of ['pointerdown', 'keydown'])
-  page.addEventListener(type, () => (usedAt = performance.now()), true)
+/** When somebody last pressed or typed in the page. */
+let usedAtMs = 0
+for (const type of ['pointerdown', 'keydown', 'click'])
+  page.addEventListener(type, ({ isTrusted }) => isTrusted && (usedAtMs = nowMs()), true)
 
 /** Loads by `import`, because Trusted Types would need a policy for a script element. */
 const widget = import(`${address?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
@@ -77,7 +77,7 @@ export interface Captcha {
   /** True during error-callback. */
   isFailing?: boolean
   /** When the page last got a token by `callback`. */
-  givenAt?: number
+  givenAtMs?: number
 }
 
 export class Captchas {
@@ -170,11 +170,11 @@ export class Captchas {
   reset(which?: unknown): void {
     const captcha = this.find(which)
     if (captcha === undefined) return
-    const { gate, isManual, isFailing, givenAt = 0 } = captcha
+    const { gate, isManual, isFailing, givenAtMs = 0 } = captcha
     if (isFailing) return // packages reset at each error, which would try again at once and for ever
     captcha.hasExpired = false
     // A page whose callback sends its form and resets would send without end.
-    const waits = !this.#vendor.verifiesByItself && givenAt > usedAt
+    const waits = !this.#vendor.verifiesByItself && givenAtMs > usedAtMs
     if (!isManual) gate.setAttribute('auto', waits ? 'focus' : 'load')
     gate.reset?.() // The method is missing until the widget has loaded.
   }
@@ -283,7 +283,7 @@ export class Captchas {
       if (given !== undefined && !isRenewing) call('expiredcallback', given)
       if (gate.token !== detail.token) return // expired-callback has reset the widget
       given = detail.token
-      captcha.givenAt = performance.now()
+      captcha.givenAtMs = nowMs()
       call('callback', given)
     })
     gate.addEventListener('expired', () => {

@@ -76,10 +76,12 @@ const grecaptcha = {
   getResponse: (which?: unknown) => captchas.response(which),
 }
 
-/** A script that is loaded twice leaves version 3 its widgets. */
+/** A script that is loaded twice leaves version 3 its widgets, unless the first load failed. */
 const all = window as unknown as Record<symbol, object | undefined>
-const shared = (all[Symbol.for('powgate grecaptcha')] ??= { ...grecaptcha, enterprise: grecaptcha })
-Object.assign(window, { grecaptcha: shared })
+const SHARED = Symbol.for('powgate grecaptcha')
+all[SHARED] ??= { ...grecaptcha, enterprise: grecaptcha }
+ready.catch(() => (all[SHARED] = undefined))
+Object.assign(window, { grecaptcha: all[SHARED] })
 
 /** Before the script has loaded, pages leave functions for `ready` here, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
