@@ -182,6 +182,21 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
   await service.stop()
 })
 
+test('a worker that dies while its successor waits for the store is replaced at once', async () => {
+  const service = await TestService.start('redis', { POWGATE_WORKERS: '1', POWGATE_STORE_WAIT_SECONDS: '60' })
+  const [pid] = workerPids(service.pid)
+  await service.redis!.kill()
+  process.kill(service.pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, 'a successor', () => workerPids(service.pid).length === 2)
+  process.kill(pid!, 'SIGKILL')
+  await eventually(20_000, 'one listens', () => listeningPids(service.port).length === 1)
+  await service.redis!.boot()
+  await eventually(PATIENCE_MS, 'the roll ends', () => service.output.includes('all workers are new'))
+  assert.equal(workerPids(service.pid).length, 1)
+  assert.ok(await serves(service))
+  await service.stop()
+})
+
 test('a successor that its store refuses ends the roll at once, with what the store says', async () => {
   const redis = await RedisServer.start([], { password: 'the right one' })
   const password = (text: string) => writeFileSync(join(dir, 'password'), text)
