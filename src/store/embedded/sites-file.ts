@@ -210,20 +210,15 @@ export class EmbeddedSites extends Members implements SiteStore {
   async #append(line: Line, waitsForDisk = true): Promise<void> {
     if (this.#isReadOnly)
       throw new OperatorError('powgate check has the data directory, so this was not done: try again')
-    const notDone = (error: unknown) =>
-      new OperatorError(
-        `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
-      )
+    const notDone = (why: string) =>
+      new OperatorError(`POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${why}`)
     let isInPlace: boolean
     try {
       isInPlace = this.isInPlace
     } catch (error) {
-      throw notDone(error)
+      throw notDone(systemErrorText(error))
     }
-    if (!isInPlace)
-      throw new OperatorError(
-        `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
-      )
+    if (!isInPlace) throw notDone('it was replaced or written by somebody else: restart the service')
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
     const before = this.#bytes
     try {
@@ -237,7 +232,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         // If a part of the line stays, `isInPlace` refuses all later changes, and the next start moves it aside.
       }
       this.#bytes = before
-      throw notDone(error)
+      throw notDone(systemErrorText(error))
     }
     this.#apply(line)
     if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living)
