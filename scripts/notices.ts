@@ -1,6 +1,6 @@
 /**
  * Writes dist/THIRD_PARTY_NOTICES: the licenses of whatever is shipped besides powgate's own code. That is each package that
- * the lock file has for production (`typebox` is bundled into `dist/`), and what is inside the native binaries.
+ * the lock file has for production (those in `src/packages/` are bundled into `dist/`), and what is inside the native binaries.
  */
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -79,8 +79,7 @@ export async function installPackages(root: string): Promise<void> {
     tell('the revision has other packages: npm ci')
     await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root)
   }
-  for (const part of ['typebox', 'hashwx'])
-    await run('npm', ['run', '-s', '--if-present', `build:${part}`], root)
+  await run('npm', ['run', '-s', '--if-present', 'build:hashwx'], root)
 }
 
 export async function build(root: string): Promise<void> {

@@ -4,11 +4,11 @@
  */
 
 import { isUtf8 } from 'node:buffer'
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import Type from '#typebox'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
+import { Ajv, type ErrorObject, type ValidateFunction } from '../packages/ajv.ts'
+import Type from '../packages/typebox.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import { ENVIRONMENT_FLAGS, type Redemption, type Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'

@@ -1,12 +1,12 @@
 /** Logs what visitors and backends did, for `powgate explain`, and faults, within quotas. Names of events and fields are stable. */
 
-import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork, PRIVATE } from '../addresses/address.ts'
 import type { Ending, Issued, Judged, Redeemed, RefusalSubject, Refused } from '../domain/ending.ts'
 import { OUTCOMES, type RefusalCategory } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
+import type { Logger } from '../packages/pino.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
 /** A worker logs at most so many lines a minute. Refusals have seven categories (at level debug eight): in all 0.7 GB a day. */

@@ -4,7 +4,7 @@
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
-import type { DestinationStream } from 'pino'
+import type { DestinationStream } from '../packages/pino.ts'
 
 export const STDOUT = 1
 const STDERR = 2

@@ -2,7 +2,7 @@
 
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
-import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from '../packages/pino.ts'
 import { LogOutput, STDOUT } from './log-output.ts'
 import { safeError, scrubberOf, withhold } from './redaction.ts'
 

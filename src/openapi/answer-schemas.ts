@@ -1,8 +1,8 @@
 /** Schemas of answers, which a test compares with real ones. The examples are one visit, with a valid proof and made-up MACs. */
 
-import Type from '#typebox'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { NONCE } from '../http/schemas.ts'
+import Type from '../packages/typebox.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 

@@ -1,10 +1,10 @@
 /** The OpenAPI document's responses: refusals, from the table of outcomes (domain/outcome.ts), and headers. */
 
-import Type, { type TSchema } from '#typebox'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { SIGNALS } from '../domain/site-fields.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
+import Type, { type TSchema } from '../packages/typebox.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,6 @@
  * `checkSite` and below. Each `description` in the schema completes "expected ...".
  */
 
-import { Ajv, type ErrorObject } from 'ajv'
 import {
   BASE_BITS,
   completed,
@@ -15,6 +14,7 @@ import {
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { NAME, type ValueRule } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
+import { Ajv, type ErrorObject } from '../packages/ajv.ts'
 import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './export-file.ts'
 import { EXPORT_FILE_SCHEMA } from './schema.ts'

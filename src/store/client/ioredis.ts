@@ -2,8 +2,14 @@
 
 import { connect, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
-import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
+import {
+  Cluster,
+  Command,
+  Redis,
+  type RedisOptions,
+  SentinelConnector,
+  StandaloneConnector,
+} from '../../packages/ioredis.ts'
 import { OperatorError } from '../../words/errors.ts'
 import { LAYOUT } from '../wire.ts'
 import { OTHER_LAYOUT } from './trouble.ts'
@@ -11,8 +17,6 @@ import { OTHER_LAYOUT } from './trouble.ts'
 export { Cluster, Command, Redis }
 
 const VERSION = '6.0.0'
-/** ioredis' index does not export this class. */
-const StandaloneConnector = standalone.default
 
 /** Beside each is the file of ioredis' built/ that calls it. */
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
