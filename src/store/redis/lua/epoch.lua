@@ -46,9 +46,11 @@ end
 
 if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_at) % WRAP > CHECK_HOLDS then
   local run_id = string.match(call('INFO', 'server'), 'run_id:(%w+)')
-  if not run_id then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
-  -- The second replication id changes with every promotion.
-  local server_id = run_id .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
+  local promotion_id = string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') -- changes with every promotion
+  if not (run_id and promotion_id) then
+    return redis.error_reply('ERR this server lacks run_id or master_replid2, which tell of restarts and promotions')
+  end
+  local server_id = run_id .. promotion_id
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
@@ -64,7 +66,9 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   end
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''
-  local evicted = (is_note_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
+  local evicted = '0'
+  if is_note_due or may_evict then evicted = string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') end
+  if not evicted then return redis.error_reply('ERR this server lacks evicted_keys, which tells of evictions') end
   -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   local is_replaced = is_lost or has_evicted or is_clock_set -- 1 to 5
