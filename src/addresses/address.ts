@@ -266,3 +266,7 @@ export function isLoopback(host: string): boolean {
   const address = parseAddress(host)
   return address === undefined ? host.toLowerCase() === 'localhost' : LOOPBACK.has(address)
 }
+
+/** `host:port`, with the brackets of a URL around an IPv6 address. */
+export const hostAndPort = ({ host, port }: { readonly host: string; readonly port: number }) =>
+  `${host.includes(':') ? `[${host}]` : host}:${port}`

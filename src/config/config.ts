@@ -1,7 +1,7 @@
 /** Reads settings from the environment, a settings file and secrets' files, and lists all problems at once. */
 
 import { resolve } from 'node:path'
-import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
+import { AddressSet, hostAndPort, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
 import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { NONCE_TIME_ZERO_MS } from '../protocol/proof.ts'
@@ -235,7 +235,7 @@ export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
 /** The URL by which this machine reaches a listener. The name `localhost` has two addresses, and another program may listen at one of them. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host // `::` takes IPv4 too
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+  return `http://${hostAndPort({ host: name, port })}`
 }
 
 const COMMENT_OR_QUOTED = /^#|\s#|^["']|["']$/

@@ -3,6 +3,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
+import { hostAndPort } from '../addresses/address.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { Config } from './config.ts'
@@ -14,7 +15,7 @@ const HOST_ERRORS = /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/
 
 /** @param error undefined from uWebSockets.js, which does not tell the cause. @param prefix of the variables that set the address */
 export function listenError(
-  { host, port }: ListenAddress,
+  address: ListenAddress,
   error?: NodeJS.ErrnoException,
   prefix: '' | 'POWGATE_ADMIN_' = '',
 ): OperatorError {
@@ -23,7 +24,7 @@ export function listenError(
   const variables = names.map(name => prefix + name).join(', ')
   const cause =
     error === undefined ? 'the address cannot be used or the port is taken' : systemErrorText(error)
-  return new OperatorError(`${variables}: cannot listen on ${host}:${port}: ${cause}`)
+  return new OperatorError(`${variables}: cannot listen on ${hostAndPort(address)}: ${cause}`)
 }
 
 /**

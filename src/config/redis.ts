@@ -13,6 +13,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { hostAndPort } from '../addresses/address.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import { SETTINGS, type SettingName } from './settings.ts'
 
@@ -258,8 +259,7 @@ function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'pa
 /** Names the kind and the hosts, but no credentials: the text goes into logs and messages. */
 export function describeTarget(target: RedisTarget): string {
   if (target.path !== undefined) return `embedded store in ${dirname(target.path)}`
-  const name = (host: string) => (host.includes(':') ? `[${host}]` : host)
-  const nodes = target.nodes.map(({ host, port }) => `${name(host)}:${port}`).join(', ')
+  const nodes = target.nodes.map(hostAndPort).join(', ')
   const how = target.tls === undefined ? '' : ' over TLS'
   return `Redis ${target.kind === 'standalone' ? '' : `${target.kind} `}at ${nodes}${how}`
 }

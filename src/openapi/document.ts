@@ -130,7 +130,8 @@ interface Operation {
   readonly summary: string
   readonly description: string
   readonly security: readonly Json[]
-  readonly requestBody?: Json
+  /** By content type. */
+  readonly bodyContent?: Json
   /** These describe the response with 200: its text, headers of this endpoint alone, schemas of `components`, and bodies. */
   readonly answer: string
   readonly ownHeaders?: readonly string[]
@@ -159,7 +160,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     description:
       'From the address that asked for the challenge. A wrong counter is a failed verification and spends nothing; a solved nonce is spent whether or not its score passes. At most 30 a minute per address, 20 per address and site.',
     security: [],
-    requestBody: jsonContent(schemaRef('Solution'), { solution: { value: EXAMPLES.solution } }),
+    bodyContent: jsonContent(schemaRef('Solution'), { solution: { value: EXAMPLES.solution } }),
     answer: 'Passed or failed.',
     schemas: ['Passed', 'Failed'],
     examples: { passed: { value: EXAMPLES.passed }, failed: { value: EXAMPLES.failed } },
@@ -178,7 +179,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     description:
       'Fails closed: without its store it answers 503. The call may have run all the same, so retry with the same idempotencyKey. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
     security: [{ apiKey: [] }],
-    requestBody: jsonContent(schemaRef('Redemption'), { redemption: { value: EXAMPLES.redemption } }),
+    bodyContent: jsonContent(schemaRef('Redemption'), { redemption: { value: EXAMPLES.redemption } }),
     answer: 'The token is good, and now used.',
     schemas: ['Redeemed'],
     examples: { redeemed: { value: EXAMPLES.redeemed } },
@@ -190,7 +191,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     description:
       'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`. Also served at /recaptcha/api/siteverify, which takes GET with a query too, and at /turnstile/v0/siteverify, where a success has an empty list `error-codes` too, and an urlencoded form may have `idempotency_key`.',
     security: [],
-    requestBody: {
+    bodyContent: {
       'application/x-www-form-urlencoded': { ...SITEVERIFY_CONTENT, schema: schemaRef('SiteverifyForm') },
       'application/json': SITEVERIFY_CONTENT,
       'multipart/form-data': SITEVERIFY_CONTENT,
@@ -204,7 +205,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
 
 function pathItem(endpoint: EndpointName): Json {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
-  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...asIs } = OPERATIONS[endpoint]
+  const { bodyContent, answer, ownHeaders = [], schemas, examples, reasons, ...asIs } = OPERATIONS[endpoint]
   const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
   // Most refusals of /siteverify have status 200 like its successes, so they share a response.
   const { 200: refusalsWith200, ...responses } = refusalResponses(refusals)
@@ -217,7 +218,7 @@ function pathItem(endpoint: EndpointName): Json {
     ...asIs,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
     ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
-    ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
+    ...(bodyContent === undefined ? {} : { requestBody: { required: true, content: bodyContent } }),
     responses: { ...responses, 200: { description: answer, headers, content } },
   }
   return { [method]: operation }

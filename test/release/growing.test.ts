@@ -178,7 +178,8 @@ async function visit(name: { client: Client }, site: TestSite, timesBefore: numb
   let last = 'no answer'
   while (performance.now() < giveUpMs) {
     const challenge = await answerOrWait(() => name.client.challenge(siteKey, { from }))
-    if (challenge?.status !== 200) continue
+    if (challenge === undefined || challenge.status === 503) continue
+    if (challenge.status !== 200) return `/challenge: ${challenge.text}`
     const { nonce, difficulty } = challenge.json
     const body = solutionOf(nonce, solve(nonce, difficulty))
     const isWaiting = Math.random() < 0.5 // half of them solve before the move and submit after it

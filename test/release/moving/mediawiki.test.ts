@@ -167,7 +167,8 @@ for (const [mode, field, element, script] of MODES)
       const visitor = new Visitor(wiki)
       await signUp(visitor, `Ada ${mode}`, await visitor.token())
       assert.ok(await visitor.hasAccount(`Ada ${mode}`))
-      for (const wrong of ['x', '']) await signUp(visitor, `Bob ${mode}`, wrong)
+      // Another visitor, who is not signed in as Ada.
+      for (const wrong of ['x', '']) await signUp(new Visitor(wiki), `Bob ${mode}`, wrong)
       assert.ok(!(await visitor.hasAccount(`Bob ${mode}`)))
     })
 
