@@ -22,9 +22,9 @@ export type Suite = 'quick' | 'rest' | 'release' | 'all'
 
 /** Programs by their names, or files that a package brings; after `=` the package, where its name is another. */
 const NEEDED = Object.entries({
-  quick: words('redis-server chromium openssl curl ps=procps ss=iproute2'),
+  quick: words('redis-server chromium-headless-shell openssl curl ps=procps ss=iproute2'),
   rest: words(
-    'nginx haproxy promtool=prometheus apache2 caddy firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb',
+    'chromium nginx haproxy promtool=prometheus apache2 caddy firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb',
     'python3 /usr/lib/python3/dist-packages/flask/__init__.py=python3-flask php=php-cli ruby go=golang-go',
     ...Object.entries(OLD_LIBRARIES).map(([name, file]) => `${file}=libjs-${name}`),
   ),

@@ -10,7 +10,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
-import { openBrowser } from '../harness/browser.ts'
+import { openBrowser, openPage } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
 import { installInto, TURBOPACK } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
@@ -107,12 +107,10 @@ const installed = (command: string): string =>
 for (const page of PAGES) {
   test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
     const { url, terminal } = await follow(page)
-    const person = await (await openBrowser()).newPage()
-    person.setDefaultTimeout(START_MS)
+    const { page: person } = await openPage(await openBrowser(), url)
     const sent = person.waitForRequest(
       request => request.method() === 'POST' && request.url().startsWith(url),
     )
-    await person.goto(url)
     await person.getByLabel('Message').fill('Hello')
     await person.getByRole('button', { name: 'Send' }).click()
     await person.getByText('Thank you!').waitFor()

@@ -1,4 +1,7 @@
-/** A real browser: Debian's Chromium, headless. Its pages record everything that goes wrong, and axe-core examines them. */
+/**
+ * A real browser: Debian's Chromium, or its headless shell, which is the same engine without a browser's windows and takes half of the
+ * processor time of a page. Pages record everything that goes wrong, and axe-core examines them.
+ */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -9,6 +12,14 @@ import { words } from './values.ts'
 
 /** Chromium sets `navigator.webdriver` when a program controls it. Most tests want a browser that looks like a person's. */
 const LIKE_A_PERSON = '--disable-blink-features=AutomationControlled'
+
+/** What a person's Chromium has and the shell lacks, as the widget's signals see it. */
+const NOT_A_SHELL = `if (!('chrome' in window)) {
+  const has = (owner, name, value) => Object.defineProperty(owner, name, { get: () => value, configurable: true })
+  has(window, 'chrome', {})
+  has(Navigator.prototype, 'plugins', ['PDF Viewer'])
+  has(window.Notification ?? {}, 'permission', 'default')
+}`
 
 /**
  * What Playwright disables, whose flag this one replaces; then the process that Chromium starts beside each page for the next one (0.2 s
@@ -45,6 +56,8 @@ export const WEBGPU_IN_SOFTWARE = [
 const PATIENCE_MS = 60_000
 
 interface BrowserOptions {
+  /** Chromium itself, as most bots start it, and as it is fast or slow on a GPU; false for its shell. */
+  readonly isWhole?: boolean
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
   readonly isAutomated?: boolean
@@ -53,10 +66,10 @@ interface BrowserOptions {
 
 const opened = new Map<string, Promise<Browser>>()
 
-/** One browser for all tests of a file with the same options; closed when the file ends. */
+/** One browser for all tests of a file with the same options; closed when the file ends. It is the shell, unless it is automated. */
 export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const key = JSON.stringify(options)
-  const launched = opened.get(key) ?? launchBrowser(options)
+  const launched = opened.get(key) ?? launchBrowser({ isWhole: options.isAutomated ?? false, ...options })
   if (!opened.has(key)) leftovers.add({ stop: async () => (await launched).close() })
   opened.set(key, launched)
   return launched
@@ -69,10 +82,11 @@ export async function openedPages(): Promise<Page[]> {
 
 /** A browser that the caller closes. */
 export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
-  const { hosts = ['*.example'], isAutomated = false, flags = [] } = options
+  const { hosts = ['*.example'], isAutomated = false, isWhole = true, flags = [] } = options
   const rules = hosts.map(host => `MAP ${host} 127.0.0.1`).join(', ')
   const args = [...QUIET, `--host-resolver-rules=${rules}`, ...(isAutomated ? [] : [LIKE_A_PERSON]), ...flags]
-  return chromium.launch({ executablePath: chromiumPath(), args, timeout: PATIENCE_MS })
+  const program = isWhole ? 'chromium' : 'chromium-headless-shell'
+  return chromium.launch({ executablePath: pathOf(program), args, timeout: PATIENCE_MS })
 }
 
 /**
@@ -86,11 +100,11 @@ export async function startRenderer(browser: Browser): Promise<void> {
   await page.close()
 }
 
-function chromiumPath(): string {
+function pathOf(program: string): string {
   const folders = (process.env.PATH ?? '').split(delimiter)
-  const path = folders.map(folder => join(folder, 'chromium')).find(existsSync)
+  const path = folders.map(folder => join(folder, program)).find(existsSync)
   if (path === undefined)
-    throw new Error("Chromium is not on the path: install with 'apt-get install chromium'")
+    throw new Error(`${program} is not on the path: install with 'apt-get install ${program}'`)
   return path
 }
 
@@ -145,7 +159,7 @@ export async function openPage(
   await context.exposeBinding('noteViolation', (_, violation: PolicyReport) => {
     visit.violations.push(violation)
   })
-  await context.addInitScript(OBSERVE)
+  await context.addInitScript(NOT_A_SHELL + OBSERVE)
   await prepare?.(visit.page)
   await visit.page.goto(url)
   return visit

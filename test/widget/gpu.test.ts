@@ -34,9 +34,12 @@ import {
 
 const { service, gateway, pages, ...stage } = await startStage(UNLIMITED)
 /** It has threads and a GPU. */
-const both = await openBrowser({ flags: WEBGPU_IN_SOFTWARE })
+const both = await openBrowser({ isWhole: true, flags: WEBGPU_IN_SOFTWARE })
 /** Its threads are a hundred times slower. */
-const gpuFirst = await openBrowser({ flags: [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless'] })
+const gpuFirst = await openBrowser({
+  isWhole: true,
+  flags: [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless'],
+})
 for (const browser of [both, gpuFirst]) await startRenderer(browser)
 
 const siteOf = (bits: number) => service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
