@@ -244,7 +244,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    if (this.#held.isRenewalDue || this.#state === 'expired') this.#start()
+    // The visitor may have logged in to a network meanwhile.
+    const mayBeBack = this.#state === 'failed' && this.#error!.text === 'network'
+    if (this.#held.isRenewalDue || this.#state === 'expired' || mayBeBack) this.#start()
     else this.#autoStart('load')
   }
 
@@ -346,8 +348,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#state = state
     this.#retrySubmission = undefined
     clearInterval(this.#ticker)
-    if (state === 'working')
-      this.#ticker = setInterval(() => this.#render(), 1000) // texts tell seconds
+    if (state === 'working') this.#ticker = setInterval(() => this.#words.countSecond(), 1000)
     else this.#words.reset()
     this.#showState()
     this.#render()

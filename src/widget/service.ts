@@ -149,14 +149,9 @@ function refusalOf(
   const message = String(body?.error ?? `status ${status}`)
   if (status !== 429 && status < 500) return { error: new PowGateError(code, 'setup', message, status) }
   const error = new PowGateError(code, 'unavailable', message, status)
-  const retryAfterMs = waitMsOf(headers.get('Retry-After') ?? '')
+  // A date, which a proxy may send, counts for nothing: the visitor's clock may be hours off.
+  const retryAfterMs = Number(headers.get('Retry-After')) * 1000 || 0
   return { error, retryAfterMs, reason: status === 429 ? 'busy' : 'unavailable' }
-}
-
-/** Milliseconds of a Retry-After header: seconds from the service, or a date from a proxy before it. */
-function waitMsOf(retryAfter: string): number {
-  const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
-  return ms > 0 ? ms : 0
 }
 
 async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {

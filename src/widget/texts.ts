@@ -10,7 +10,7 @@ export const ENGLISH = {
   /** Shown in place of `ready` if only the button starts the verification. */
   idle: 'Not verified yet',
   working: 'Verifying…',
-  /** Shown after 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
+  /** Shown after 10, 30, 60 and 90 seconds, then each minute; {s} becomes the time. */
   slow: 'Still verifying after {s}',
   verified: 'Verified',
   expired: 'Verification expired',

@@ -7,7 +7,7 @@ import type { Picture, State } from './view.ts'
 
 /** A text stays at least this long while the widget works. */
 const TEXT_MS_MIN = 5000
-/** The visitor is told after this many seconds of hashing. */
+/** The visitor is told after this many seconds. */
 const SLOW_SECONDS = 10
 
 export class Words {
@@ -18,10 +18,9 @@ export class Words {
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   /** The text shown while working, and the time before which no other replaces it. */
   #shown: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
-  /** Undefined while this device does not hash. */
-  #hashingSinceMs: number | undefined
-  /** The time of hashing in earlier rounds. */
-  #hashedMs = 0
+  #isHashing = false
+  /** How long the widget has worked. The element's timer counts them, which stands still while the device sleeps. */
+  #seconds = 0
 
   constructor(host: Element, onChange: () => void) {
     this.#host = host
@@ -35,8 +34,8 @@ export class Words {
   reset(): void {
     this.#waiting = undefined
     this.#shown = { key: 'working', untilMs: 0 }
-    this.#hashedMs = 0
-    this.#hashingSinceMs = undefined
+    this.#isHashing = false
+    this.#seconds = 0
   }
 
   /** @param reason undefined: the service has answered */
@@ -49,19 +48,18 @@ export class Words {
   }
 
   setHashing(isHashing: boolean): void {
-    this.#hashedMs = this.#hashedForMs()
-    this.#hashingSinceMs = isHashing ? nowMs() : undefined
+    this.#isHashing = isHashing
     this.#onChange()
   }
 
-  #hashedForMs(): number {
-    return this.#hashedMs + (this.#hashingSinceMs === undefined ? 0 : nowMs() - this.#hashingSinceMs)
+  countSecond(): void {
+    this.#seconds++
+    this.#onChange()
   }
 
   /** Chooses the text to show while working. It then stays for TEXT_MS_MIN. */
   chooseWorkingText(): TextKey {
-    const isSlow = this.#hashedForMs() >= SLOW_SECONDS * 1000
-    const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
+    const key = this.#waiting?.reason ?? (this.#seconds >= SLOW_SECONDS ? 'slow' : 'working')
     if (key !== this.#shown.key && nowMs() >= this.#shown.untilMs)
       this.#shown = { key, untilMs: nowMs() + TEXT_MS_MIN }
     return this.#shown.key
@@ -71,7 +69,7 @@ export class Words {
     if (state !== 'working') return state
     if (key === 'offline') return 'offline'
     if (key !== 'working' && key !== 'slow') return 'waiting'
-    return this.#hashingSinceMs === undefined ? 'working' : 'hashing'
+    return this.#isHashing ? 'hashing' : 'working'
   }
 
   /** The line of text, and below it `detail`: how long a wait takes, or the code of what the site's owner has to mend. */
@@ -89,9 +87,9 @@ export class Words {
     return { text, detail }
   }
 
-  /** The time that the text `slow` tells: 10, 30, 60 or 90 seconds of hashing, or a whole minute. */
+  /** The time that the text `slow` tells: 10, 30, 60 or 90 seconds, or a whole minute. */
   #slowSeconds(): number {
-    const seconds = Math.floor(this.#hashedForMs() / 1000)
+    const seconds = this.#seconds
     return seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
   }
 

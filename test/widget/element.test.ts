@@ -178,6 +178,12 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
   await untilState(page, 'verified')
   assert.notEqual(await tokenOf(page), after)
 
+  // Chromium forgets it if the form's first fields have other names than those of the page.
+  await page.fill('input[name=name]', 'Grace')
+  await page.goto('about:blank')
+  await page.goBack()
+  assert.equal(await page.inputValue('input[name=name]'), 'Grace', 'what was typed')
+
   const disabled = await open('disabled', CLOCK)
   await disabled.page.waitForTimeout(300)
   assert.equal(gateway.count('GET /challenge'), 0)
