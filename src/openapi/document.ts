@@ -130,7 +130,7 @@ interface Operation {
   readonly summary: string
   readonly description: string
   readonly security: readonly Json[]
-  /** By content type. */
+  /** The keys are content types. */
   readonly bodyContent?: Json
   /** These describe the response with 200: its text, headers of this endpoint alone, schemas of `components`, and bodies. */
   readonly answer: string

@@ -183,6 +183,7 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
   await page.goto('about:blank')
   await page.goBack()
   assert.equal(await page.inputValue('input[name=name]'), 'Grace', 'what was typed')
+  await page.close()
 
   const disabled = await open('disabled', CLOCK)
   await disabled.page.waitForTimeout(300)
