@@ -1,5 +1,6 @@
 /** Reads settings from the environment, a settings file and secrets' files, and lists all problems at once. */
 
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { AddressSet, hostAndPort, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
 import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
@@ -271,6 +272,9 @@ function checkedRanges(text: string, problems: string[]): string[] {
   return ranges
 }
 
+/** With 64 workers on two cores no call of the store came in time, and the service never settled; 8 do no harm. */
+const WORKERS_PER_CORE_MAX = 4
+
 function warningsOf(text: TextOf, trustedProxies: readonly string[]): string[] {
   const warnings = trustedProxies.flatMap(range => {
     const risk = riskOfTrusting(range)
@@ -279,6 +283,11 @@ function warningsOf(text: TextOf, trustedProxies: readonly string[]): string[] {
   if (trustedProxies.length === 0 && isLoopback(text('HOST')))
     warnings.push(
       'HOST is a loopback address, so all visitors come through a proxy of this machine and share one rate limit: set POWGATE_TRUSTED_PROXIES',
+    )
+  const [workers, cores] = [Number(text('POWGATE_WORKERS')), availableParallelism()]
+  if (workers > WORKERS_PER_CORE_MAX * cores)
+    warnings.push(
+      `POWGATE_WORKERS: ${workers} for ${cores} cores: they wait for each other, and calls of the store end too late`,
     )
   if (text('POWGATE_TEST_KEYS') === 'on')
     warnings.push('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')

@@ -217,9 +217,15 @@ describe('good configurations', () => {
   })
 
   test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
-    const env = { HOST: '0.0.0.0', PORT: String(await freePort()), POWGATE_METRICS_SITES }
+    const env = {
+      HOST: '0.0.0.0',
+      PORT: String(await freePort()),
+      POWGATE_METRICS_SITES,
+      POWGATE_WORKERS: '256',
+    }
     const text = await powgate.with(env).text('check')
     assert.match(text, /^warning: POWGATE_METRICS_SITES: there is no site site_0{22}$/m)
+    assert.match(text, /^warning: POWGATE_WORKERS: 256 for \d+ cores/m)
     assert.match(text, /^note: no proxy is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
     assert.match(text, /^It would start; see the warnings\.$/m)
   })

@@ -169,24 +169,23 @@ export const SECTIONS: readonly Section[] = [
 
 export const ROWS: readonly Row[] = SECTIONS.flatMap(({ rows }) => rows)
 
-const HEADINGS = [
-  ...['request', 'powgate, from a visitor', 'powgate, from a trusted proxy'],
-  ...['behind nginx', 'behind HAProxy'],
-]
+const HEADINGS = ['request', 'powgate', 'behind nginx', 'behind HAProxy']
+/** What stands below the headings. */
+const SHOWN = ['trusted', 'nginx', 'haproxy'] as const
 
 /** Whether powgate takes a request from a trusted proxy, or waits for its end, where a proxy does otherwise. */
 const isLeftToProxies = ({ fates }: Row) =>
-  /^(accepted|waits)/.test(fates.trusted) && WAYS.some(way => fates[way] !== fates.trusted)
+  /^(accepted|waits)/.test(fates.trusted) && SHOWN.some(way => fates[way] !== fates.trusted)
 
 /** Markdown, of what is left to proxies; requests with the same results everywhere share a line. */
 export function conformanceTable(): string {
   const asLine = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const table = [HEADINGS, HEADINGS.map(() => '---')].map(asLine)
   for (const { title, rows } of SECTIONS) {
-    table.push(asLine([`**${title}**`, '', '', '', '']))
+    table.push(asLine([`**${title}**`, '', '', '']))
     const byFates = new Map<string, string[]>()
     for (const { about, fates } of rows.filter(isLeftToProxies)) {
-      const key = WAYS.map(way => fates[way]).join(' | ')
+      const key = SHOWN.map(way => fates[way]).join(' | ')
       byFates.set(key, [...(byFates.get(key) ?? []), about])
     }
     for (const [fates, abouts] of byFates) table.push(asLine([abouts.join('; '), fates]))
