@@ -21,7 +21,7 @@ const FAILURE_LINES = 40
 const REST = words(
   'bench proxy check/check cli/hosts cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks e2e/demo e2e/failover e2e/logs',
-  'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients e2e/store-process http/closed-connections metrics/metrics',
+  'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients e2e/start e2e/store-process http/closed-connections metrics/metrics',
   'store/redis-clocks store/redis-cluster store/redis-security widget/accessibility widget/box widget/compat widget/element',
   'widget/engines',
   'widget/errors widget/gpu widget/markup widget/modes widget/pages widget/send-table widget/send widget/solvers',

@@ -63,7 +63,7 @@ export class Processes {
     const config = join(folder, 'tsconfig.json')
     const project = { extends: join(root, 'tsconfig.json'), ...inputs, compilerOptions }
     writeFileSync(config, JSON.stringify(project))
-    // The imports of src, as package.json names them (`#typebox` in older trees), with the files where they are here: the nearest manifest above, bench's, has none.
+    // The imports of src, as package.json names them (`#typebox` in older trees): the nearest manifest above, bench's, has none.
     const manifest = { type: 'module', imports: { '#typebox': 'typebox', '#hashwx': './hashwx.js' } }
     // A tree from before HashWX has none, and needs none.
     const hashwx = [root, THIS_TREE].map(tree => join(tree, 'dist/hashwx.js')).find(path => existsSync(path))

@@ -148,11 +148,16 @@ function checkKernel({ proxyProtocol, connectionsMax }: Config, { warnings, note
 /** Tells about both ports. @returns whether the running service has the admin port */
 async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings) {
   const { adminHost: host, adminPort: port } = config
-  const isRunning = await checkPort(config, '', findings, () => isThisService(config, sites))
-  if (port === undefined) return false
-  return checkPort({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
-    return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
+  const admin = port === undefined ? undefined : { host, port }
+  /** Undefined if no powgate answers there. */
+  const isReady = admin && (await ask(admin, '/readyz'))?.ok
+  const isRunning = await checkPort(config, '', findings, async () => {
+    return (await isThisService(config, sites)) ?? isReady !== undefined // it answers nothing if its connections are full
   })
+  if (admin === undefined) return false
+  // A service that waits for its store is not ready, and has no other port yet.
+  const isOurs = isRunning ? isReady !== undefined : isReady === false
+  return checkPort(admin, 'POWGATE_ADMIN_', findings, async () => isOurs)
 }
 
 /** Returns what the running service tells on its dashboard, nothing if none answers. One of another version may lack some of it. */
@@ -197,12 +202,17 @@ async function checkPort(
   return isRunning
 }
 
-/** True if the service at the port knows one of the store's random site keys. Without a site, any powgate is taken for this one. */
-async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
+/**
+ * True if the service at the port knows one of the store's random site keys; undefined if nobody answers. Without a site, any powgate
+ * is taken for this one.
+ */
+async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean | undefined> {
   const site = sites.find(isNotDemo)
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
   const proxies = config.proxyProtocol ? config.trustedProxies : undefined
-  const { nonce, code } = (await ask(config, '/challenge', headers, proxies)) ?? {}
+  const answer = await ask(config, '/challenge', headers, proxies)
+  if (answer === undefined) return undefined
+  const { nonce, code } = answer
   if (site !== undefined && code === OUTCOMES['site-unknown'].code) return false
   return typeof nonce === 'string' || Object.values(OUTCOMES).some(outcome => outcome.code === code)
 }

@@ -1,8 +1,8 @@
 /** Parses POST /siteverify: urlencoded (as for reCAPTCHA and hCaptcha), JSON or multipart/form-data (as for Turnstile). */
 
-import type { ErrorObject } from 'ajv'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
+import type { ErrorObject } from '../packages/ajv.ts'
 import Type, { type Static } from '../packages/typebox.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { parseMultipart, parseUrlencoded } from './form-body.ts'

@@ -244,8 +244,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    // The visitor may have logged in to a network meanwhile.
-    const mayBeBack = this.#state === 'failed' && this.#error!.text === 'network'
+    // The visitor may have logged in to a network meanwhile. After a Send that failed, only the button sends the form.
+    const mayBeBack = this.#state === 'failed' && this.#error!.text === 'network' && !this.#retrySubmission
     if (this.#held.isRenewalDue || this.#state === 'expired' || mayBeBack) this.#start()
     else this.#autoStart('load')
   }

@@ -161,7 +161,8 @@ export class FormLink {
       })
       this.#stops.push(end)
     }
-    // Chromium gives back what was typed, if the names of the form's first two fields are those of the page when it is parsed again.
+    // Chromium gives back what was typed if the names of the form's first two fields are the same when the page is parsed again, and
+    // then this field is not there.
     this.#stops.push(listen(window, 'pagehide', () => takeOut(this.#field)))
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())

@@ -150,7 +150,7 @@ function refusalOf(
   if (status !== 429 && status < 500) return { error: new PowGateError(code, 'setup', message, status) }
   const error = new PowGateError(code, 'unavailable', message, status)
   // A date, which a proxy may send, counts for nothing: the visitor's clock may be hours off.
-  const retryAfterMs = Number(headers.get('Retry-After')) * 1000 || 0
+  const retryAfterMs = Number.parseInt(headers.get('Retry-After')!, 10) * 1000 || 0
   return { error, retryAfterMs, reason: status === 429 ? 'busy' : 'unavailable' }
 }
 

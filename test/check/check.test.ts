@@ -317,6 +317,9 @@ describe('good configurations', () => {
     const { warnings } = JSON.parse(await powgate.with({ PORT, POWGATE_ADMIN_PORT }).text('check --json'))
     for (const told of [/: nothing listens at /, / is not ready: /, /: it differs$/m, /^the last SIGHUP /m])
       assert.match(warnings.join('\n'), told)
+    // One that waits for its store has no port yet.
+    const besideWaiting = powgate.with({ PORT: String(await freePort()), POWGATE_ADMIN_PORT })
+    assert.deepEqual((await besideWaiting.run('check')).problems, [])
   })
 
   test('beside the running service: what its dashboard says of backends', async t => {

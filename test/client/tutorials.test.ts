@@ -108,6 +108,7 @@ for (const page of PAGES) {
   test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
     const { url, terminal } = await follow(page)
     const { page: person } = await openPage(await openBrowser(), url)
+    person.setDefaultTimeout(START_MS)
     const sent = person.waitForRequest(
       request => request.method() === 'POST' && request.url().startsWith(url),
     )

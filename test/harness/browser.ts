@@ -159,7 +159,8 @@ export async function openPage(
   await context.exposeBinding('noteViolation', (_, violation: PolicyReport) => {
     visit.violations.push(violation)
   })
-  await context.addInitScript(NOT_A_SHELL + OBSERVE)
+  await context.addInitScript(OBSERVE)
+  await visit.page.addInitScript(NOT_A_SHELL) // before `prepare`, whose scripts watch what this defines
   await prepare?.(visit.page)
   await visit.page.goto(url)
   return visit

@@ -83,10 +83,12 @@ test('the package installs the versions of the lock file, with binaries for this
 
 test('the package holds the build, and nothing of tests, benches or sources', () => {
   for (const needed of words(
-    'dist/main.js dist/cli/main.js dist/packages/ioredis.js',
+    'dist/main.js dist/cli/main.js dist/packages/ajv.js dist/packages/ioredis.js dist/packages/pino.js dist/packages/typebox.js',
     'dist/store/redis/lua/batch.lua npm-shrinkwrap.json README.md docs/reference/http-api.md LICENSE dist/THIRD_PARTY_NOTICES',
   ))
     assert.ok(paths.includes(needed), needed)
+  for (const path of paths.filter(path => path.startsWith('dist/packages/')))
+    assert.doesNotMatch(readFileSync(join(installed, path), 'utf8'), /^(im|ex)port .*from "(?!node:)/m, path)
   const strange = paths.filter(
     path => !/^(dist\/|docs\/|[A-Z]+\.md$|LICENSE$|package\.json$|npm-shrinkwrap\.json$)/.test(path),
   )

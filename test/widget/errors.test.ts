@@ -108,13 +108,18 @@ test('an answer that is no JSON comes from something in between: tried again, th
     await untilState(page, 'verified')
     assert.deepEqual(notes.pageErrors, [])
   }
-  const { page } = await open('', { fault: { path: '/challenge', times: 5, answer: FOREIGN[0]! }, ...CLOCK })
-  await untilFailed(page)
-  assert.equal(await errorCode(page), 'unexpected-answer')
-  assert.match((await text(page))!, /cannot be reached/)
-  // The visitor comes back from the network's login.
-  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-  await untilState(page, 'verified')
+  for (const isSent of [true, false]) {
+    const fault = { path: '/challenge', times: 5, answer: FOREIGN[0]! }
+    const { page } = await open('', { fault, ...CLOCK })
+    if (isSent) await page.click('text=Send')
+    await untilFailed(page)
+    assert.equal(await errorCode(page), 'unexpected-answer')
+    assert.match((await text(page))!, /cannot be reached/)
+    // The visitor comes back from the network's login.
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    if (isSent) assert.equal(await page.locator('pow-gate button').textContent(), 'Try again')
+    else await untilState(page, 'verified')
+  }
 })
 
 const setOnline = (page: Page, isOnline: boolean) =>
@@ -340,11 +345,12 @@ addEventListener('statechange', ({ target }) => {
   assert.deepEqual(shares, ascending)
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
+  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000)
   await page.clock.fastForward(usableMs)
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'outlived')
   const texts = (await page.evaluate('texts')) as string[]
-  assert.match(texts.join(), /^(Verifying…,)?(Still verifying after [^,]+,)*Verification expired$/)
+  assert.match(texts.join(), /^(Verifying…,)?(Still verifying after [^,]+,)+Verification expired$/)
   assert.equal(gateway.count('GET /challenge'), 4)
   assert.equal(await page.locator('pow-gate button').textContent(), 'Try again')
 })

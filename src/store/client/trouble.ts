@@ -47,7 +47,10 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const scheme = target.tls === undefined ? 'redis+cluster' : 'rediss+cluster'
   const words = isOfCluster ? `it is a node of a Cluster, so write ${scheme}://` : storeErrorText(why)
   const line = `${names}: cannot use ${describeTarget(target)}: ${words}`
-  return { cause: causeOf(why), line, isLasting: isOfCluster || REFUSALS.test(why) || why === OTHER_LAYOUT }
+  // epoch.lua says what a server lacks.
+  const isLasting =
+    isOfCluster || REFUSALS.test(why) || why === OTHER_LAYOUT || why.includes('this server lacks')
+  return { cause: causeOf(why), line, isLasting }
 }
 
 export function causeOf(why: string): StoreCause {

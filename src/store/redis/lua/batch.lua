@@ -10,7 +10,7 @@
 -- From time.lua: wall
 -- From shared.lua: pack, checked_at, meter_count, values, EPOCH_KEYS, operations, at_end, answers, has_used
 -- From epoch.lua: batches, write_batches, shard_epoch
-local METER_BYTES = 20
+local METER_BYTES = 20 -- domain/meters.ts
 
 local next_key = EPOCH_KEYS + meter_count + 1
 for index = 3, #ARGV do
