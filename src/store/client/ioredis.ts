@@ -31,7 +31,7 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
 for (const [of, name] of METHODS) {
   if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
   throw new OperatorError(
-    `ioredis lacks a method ${name}: powgate is made for version ${VERSION}, and must be built with it`,
+    `the installed ioredis lacks a method ${name}; install version ${VERSION}, for which powgate is made`,
   )
 }
 
