@@ -318,6 +318,15 @@ test('embedded: a commit of 150,000 changes is read again', async () => {
   await file.closeFile()
 })
 
+test('embedded: what the audit log forgets leaves the file, and with it older values', async () => {
+  const { path, file } = newSites()
+  const { site } = await createSite(file, { name: 'older' })
+  await updateSite(file, site.siteKey, { name: 'newer' })
+  await file.dropAudit(Date.now() + 1)
+  assert.doesNotMatch(fs.readFileSync(path, 'utf8'), /older/)
+  await file.closeFile()
+})
+
 test('embedded: a link in place of a file is not followed, else a command of root would write what it leads to', async t => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'first' })

@@ -47,7 +47,7 @@ import { giveToUser, hasServedFrom, SERVICE_URL } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
-/** A file of fewer entries is never written anew, since it costs nothing. */
+/** A file of fewer entries is not written anew for its length, since it costs nothing. */
 const COMPACTED_ENTRIES_MIN = 1000
 /** A link is not followed: else who took over the service could have a command of root write any file. */
 const APPENDED = constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW
@@ -235,8 +235,9 @@ export class EmbeddedSites extends Members implements SiteStore {
       throw notDone(systemErrorText(error))
     }
     this.#apply(line)
-    if (this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living)
-      await this.#compact().catch(() => {}) // the line itself is written
+    const isLong = this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living
+    // What the audit log forgets must leave the file too, and with it older values of settings.
+    if (isLong || line.auditFrom !== undefined) await this.#compact().catch(() => {}) // the line itself is written
   }
 
   get #living(): number {
