@@ -272,7 +272,7 @@ function checkedRanges(text: string, problems: string[]): string[] {
   return ranges
 }
 
-/** With 64 workers on two cores no call of the store came in time, and the service never settled; 8 do no harm. */
+/** 64 workers on two busy cores never settled, because calls of the store ended too late. */
 const WORKERS_PER_CORE_MAX = 4
 
 function warningsOf(text: TextOf, trustedProxies: readonly string[]): string[] {

@@ -19,7 +19,7 @@ export class Words {
   /** The text shown while working, and the time before which no other replaces it. */
   #shown: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
   #isHashing = false
-  /** The widget has worked for these, waits included. The element's timer counts them, and stands still while the device sleeps. */
+  /** The element's timer counts the seconds of work, waits included; it stands still while the device sleeps. */
   #seconds = 0
 
   constructor(host: Element, onChange: () => void) {
