@@ -1,4 +1,7 @@
-/** Accessibility of every state of the widget: light, dark and forced colours, left to right and right to left. */
+/**
+ * Accessibility of every state of the widget: light, dark and forced colours, left to right and right to left. Its texts in all
+ * languages, and the demo page.
+ */
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -75,15 +78,10 @@ async function assertContrast(page: Page, about: string): Promise<void> {
   }
 }
 
-/** What the icon of each state shows without colour, by the state; filled by `look` in the tests before the one that compares them. */
-const pictures = new Map<string, string>()
-
 /** @param name of the look and the state, such as `dark-idle` */
-async function look(page: Page, name: string): Promise<void> {
+async function assertGoodLook(page: Page, name: string): Promise<void> {
   await assertAccessible(page, name)
   await assertContrast(page, name)
-  const picture = `${GATE}.shadowRoot.querySelector('.mark').getAttribute('d')`
-  pictures.set(name.slice(name.lastIndexOf('-') + 1), (await page.evaluate(picture)) as string)
   const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
 }
@@ -98,32 +96,33 @@ const LOADED: readonly [name: string, OpenOptions, shown: string][] = [
 ]
 
 for (const every of LOOKS) {
-  test(`axe-core finds nothing in any state: ${every.name}`, async () => {
+  test(`axe-core finds nothing in any state, and no two states have the same icon: ${every.name}`, async () => {
+    const icons = new Map<string, unknown>() // outlines, which tell states apart without colour
+    const look = async (page: Page, state: string) => {
+      await assertGoodLook(page, `${every.name}-${state}`)
+      icons.set(state, await page.evaluate(`${GATE}.shadowRoot.querySelector('.mark').getAttribute('d')`))
+    }
     const page = await openLook(every)
-    await look(page, `${every.name}-idle`)
-    const answer = gateway.hold('/verify')
+    await look(page, 'idle')
+    const release = gateway.hold('/verify')
     await page.locator('pow-gate button').click()
     await untilState(page, 'working')
-    await look(page, `${every.name}-working`)
-    answer()
+    await look(page, 'working')
+    release()
     await untilState(page, 'verified')
-    await look(page, `${every.name}-verified`)
+    await look(page, 'verified')
     await page.clock.fastForward(EXPIRED_MS)
     await untilState(page, 'expired')
-    await look(page, `${every.name}-expired`)
+    await look(page, 'expired')
     for (const [name, options, shown] of LOADED) {
       const loaded = await openLook(every, '', options)
       await loaded.locator(shown).waitFor({ state: 'attached' })
-      await look(loaded, `${every.name}-${name}`)
+      await look(loaded, name)
     }
+    icons.delete('setup') // a failure like `failed`, from which its text tells it
+    assert.deepEqual([icons.size, new Set(icons.values()).size], [6, 6], JSON.stringify([...icons]))
   })
 }
-
-test('without colour: no two states have the same picture', () => {
-  for (const name of ['setup', 'percent']) pictures.delete(name) // a failure whose text tells which, and enlarged text
-  assert.ok(pictures.size >= 6)
-  assert.equal(new Set(pictures.values()).size, pictures.size, JSON.stringify([...pictures]))
-})
 
 test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
   const page = await openLook(LIGHT)
@@ -152,12 +151,12 @@ test('assistive technology is told name, role and state, politely', async () => 
 
 test('nothing moves where reduced motion is wanted', async () => {
   for (const reducedMotion of ['no-preference', 'reduce'] as const) {
-    const answer = gateway.hold('/verify')
+    const release = gateway.hold('/verify')
     const page = await openLook({ ...LIGHT, options: { reducedMotion } }, '')
     await untilState(page, 'working')
     const running = `${GATE}.shadowRoot.getAnimations().filter(each => each instanceof CSSAnimation).length`
     assert.equal(await page.evaluate(running), reducedMotion === 'reduce' ? 0 : 1)
-    answer()
+    release()
     await untilState(page, 'verified')
   }
 })
@@ -166,8 +165,8 @@ test('the target of the button is large enough, also at twice the text size', as
   const page = await openLook(LIGHT)
   await page.evaluate(`document.documentElement.style.fontSize = '200%'`)
   const box = (await page.locator('pow-gate button').boundingBox())!
-  assert.ok(box.width >= 24 && box.height >= 24)
-  await look(page, 'text-200-percent')
+  assert.ok(box.width >= 24 && box.height >= 24) // WCAG 2.2, 2.5.8
+  await assertGoodLook(page, 'text-200-percent')
   await page.setViewportSize({ width: 360, height: 500 })
   const icon = (await page.locator('pow-gate .icon').boundingBox())!
   const text = (await page.locator('pow-gate .body').boundingBox())!
@@ -182,7 +181,7 @@ const textsOf = (language: string): Record<string, string> =>
 test('every language has every text, and no other', () => {
   const files = readdirSync(TEXTS).map(name => name.replace('.json', ''))
   assert.deepEqual(files.sort(), [...LANGUAGES].sort())
-  assert.ok(files.length >= 40)
+  assert.ok(files.length >= 40) // README.md says so
   for (const language of files) {
     const texts = textsOf(language)
     assert.deepEqual(Object.keys(texts).sort(), Object.keys(ENGLISH).sort(), language)
@@ -195,11 +194,12 @@ test('every language has every text, and no other', () => {
 })
 
 test('times as people say them: seconds up to 90, then minutes, then hours, in the language’s own words and digits', () => {
+  /** @param rows language, seconds and text of each; the text's spaces have to be no-break ones */
   const assertTexts = (isAhead: boolean, rows: string) => {
     for (const row of rows.split(', ')) {
-      const [code = '', seconds, ...text] = row.split(/:? /)
+      const [, code = '', seconds, text = ''] = /^(\S+) (\d+): (.+)$/.exec(row)!
       const shown = durationText({ ...DEFAULT_LANGUAGE, code }, Number(seconds), isAhead)
-      assert.equal(shown, text.join('\u00a0'))
+      assert.equal(shown, text.replaceAll(' ', '\u00a0'))
     }
   }
   assertTexts(true, 'en 1: in 1 second, en 90: in 90 seconds, en 91: in 2 minutes, en 3600: in 1 hour')
@@ -219,34 +219,35 @@ setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textCont
     ['th', 1900, textsOf('th').idle],
     ['vi', 2100, ENGLISH.idle],
   ] as const) {
-    const answer = gateway.hold(`/widget/texts-${lang}.json`)
+    const release = gateway.hold(`/widget/texts-${lang}.json`)
     const { page } = await open('auto="off"', { lang, more, visit: { prepare } })
     await page.clock.runFor(waitMs)
-    if (lang === 'th') answer()
+    if (lang === 'th') release()
     await page.locator('pow-gate .text').filter({ hasText: shown! }).waitFor()
     await page.clock.runFor(20)
     assert.deepEqual(await page.evaluate('[...new Set(texts)].filter(Boolean)'), [shown], lang)
-    answer()
+    release()
   }
 })
 
 test('the language is the page’s, or the visitor’s; texts can be replaced; English is there without any file', async () => {
   gateway.fail({ path: '/widget/texts-ko.json', isDropped: true })
-  const plain = words('he-IL=he zh-TW=zh-Hant iw=he ur-PK=ur bs-Latn-BA=hr no=nb fa-IR=fa ja=ja xx=en ko=en')
-  const rows: [lang: string, textsOf: string, locale?: string, attributes?: string][] = [
-    ...plain.map(row => row.split('=') as [string, string]),
-    ['xx', 'fr', 'fr-CA'],
+  /** The page's language, and that of the texts: `xx` has none, and those of `ko` do not load. */
+  const byPage = words('he-IL=he zh-TW=zh-Hant iw=he ur-PK=ur bs-Latn-BA=hr no=nb fa-IR=fa ja=ja xx=en ko=en')
+  const rows: [lang: string, expected: string, locale?: string, attributes?: string, ownText?: string][] = [
+    ...byPage.map(row => row.split('=') as [string, string]),
+    ['xx', 'fr', 'fr-CA'], // the visitor's
     ['de', 'es', 'en-GB', 'lang="es"'],
-    ['de', 'Gleich', 'en-GB', 'text-idle="Gleich"'],
+    ['de', 'de', 'en-GB', 'text-idle="Gleich"', 'Gleich'],
   ]
-  for (const [lang, of, locale = 'en-GB', attributes = ''] of rows) {
-    const text = of === 'en' ? ENGLISH.idle : of === 'Gleich' ? of : textsOf(of).idle!
+  for (const [lang, expected, locale = 'en-GB', attributes = '', ownText] of rows) {
+    const text = ownText ?? (expected === 'en' ? ENGLISH.idle : textsOf(expected).idle!)
     const { page } = await open(`auto="off" ${attributes}`, { lang, visit: { locale } })
     // Texts that take more than two seconds come after the English ones.
     const shown = page.locator('pow-gate .text').filter({ hasText: text })
     await shown.waitFor()
     assert.equal(await shown.textContent(), text, lang)
-    const direction = /^(he|ur|fa)$/.test(of) ? 'rtl' : 'ltr'
+    const direction = /^(he|ur|fa)$/.test(expected) ? 'rtl' : 'ltr'
     assert.equal(await page.locator('pow-gate .box').getAttribute('dir'), direction, lang)
   }
 })

@@ -2,18 +2,12 @@
 
 import type { FaultyAnswer } from '../harness/browser-proxy.ts'
 
-const after = (seconds: number) => ({ 'Retry-After': String(seconds) })
+/** An answer of this kind, which asks to be tried again after so many seconds. */
+const refusal = (status: number, error: string, code: string) => (seconds: number) =>
+  ({ status, headers: { 'Retry-After': String(seconds) }, body: { error, code } }) satisfies FaultyAnswer
 
-export const limited = (seconds: number): FaultyAnswer => ({
-  status: 429,
-  headers: after(seconds),
-  body: { error: 'Too many requests.', code: 'rate-limited' },
-})
-export const away = (seconds: number): FaultyAnswer => ({
-  status: 503,
-  headers: after(seconds),
-  body: { error: 'Away.', code: 'unavailable' },
-})
+export const limited = refusal(429, 'Too many requests.', 'rate-limited')
+export const away = refusal(503, 'Away.', 'unavailable')
 export const REFUSED: FaultyAnswer = { status: 403, body: { error: 'Refused.', code: 'site-inactive' } }
 /** /verify answers so where the score is too low. */
 export const NOT_PASSED: FaultyAnswer = { status: 200, body: { token: null, passed: false, expiresAt: null } }

@@ -11,7 +11,7 @@ const ENTRY = `
 import { DEFAULT_LANGUAGE, ENGLISH, durationText } from './texts.ts'
 import { View } from './view.ts'
 
-/** A text that takes more than two lines, else its words that take more than one, but for scripts without spaces between words. */
+/** A text of more than two lines, else its words that a line's end cuts. Han and Thai may be cut: they have no spaces between words. */
 const brokenIn = ({ firstChild: node }) => {
   if (!node) return []
   const linesOf = (start, end) => {
@@ -32,7 +32,7 @@ globalThis.measure = (code, direction, given) => {
   view.setLanguage(language)
   const wait = texts.wait.replace('{s}', durationText(language, 90, true))
   const { sending } = texts
-  const states = [
+  const states = [ // state, text, detail, what is said of sending, the button's text
     ['idle', texts.ready], ['idle', texts.idle, '', '', texts.start],
     ['working', texts.working, '', sending],
     ['working', texts.slow.replace('{s}', durationText(language, 90, false)), '', sending],
@@ -40,7 +40,7 @@ globalThis.measure = (code, direction, given) => {
     ...['busy', 'unavailable', 'network'].map(key => ['working', texts[key], wait, sending]),
     ['verified', texts.verified], ['expired', texts.expired], ['expired', texts.expired, '', '', texts.start],
     ...['rejected', 'network'].map(key => ['failed', texts[key], '', '', texts.retry]),
-    ['failed', texts.unavailable, '', '', texts.retry + '\\n' + durationText(language, 120 * 60, true)],
+    ['failed', texts.unavailable, '', '', texts.retry + '\\n' + durationText(language, 2 * 3600, true)],
     ['failed', texts.setup, texts.tell + ':\\norigin-not-allowed'],
   ]
   return states.map(([state, text, detail = '', sending = '', button]) => {

@@ -1,4 +1,7 @@
-/** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a service (harness/widget.ts). */
+/**
+ * The scripts that replace those of Turnstile, hCaptcha and reCAPTCHA, each in a page that was written for the vendor: callbacks,
+ * functions and form fields do what the vendor documents, and the backend's call accepts the token.
+ */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -24,7 +27,7 @@ const { browser, service, site, gateway, pages } = stage
 
 const SITE_KEY = site.siteKey
 
-/** The page's own script: callbacks write down what they got. */
+/** The page's own script: its callbacks note in `calls` their names and what they got. */
 const CALLS = `window.calls = []
 const note = name => value => { window.calls.push([name, value]) }
 const passed = note('passed'), expired = note('expired'), failed = note('failed'), loaded = note('loaded')
@@ -53,7 +56,7 @@ async function open(
   return visit(browser, `${pages.origin()}/form`, WITH_CLOCK)
 }
 
-/** Playwright's waitForFunction would need `unsafe-eval`. */
+/** Waits until the page says true. (Playwright's waitForFunction would need `unsafe-eval`.) */
 const until = (page: Page, code: string) =>
   eventually(60_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
 
@@ -82,23 +85,25 @@ async function postedAs(...names: readonly string[]): Promise<string> {
   return fields.get(names[0]!)!
 }
 
+/** Waits until the widget asks for what a test holds. */
+const untilVerifying = () =>
+  eventually(60_000, 'it verifies', () => gateway.requests.at(-1) === 'POST /verify')
+
 /** An element that the vendor's script turns into a widget. */
 const box = (vendor: string, data = 'data-callback="passed"') =>
   `<div class="${vendor}" data-sitekey="${SITE_KEY}" ${data}></div>`
 const SEND = '<button>Send</button>'
 const APPENDED = "document.body.appendChild(document.createElement('div'))"
 
-/** As Turbo restores a page. */
+/** Turbo restores a page so, from a copy: all markup is there, no listener and no shadow tree. */
 const RESTORE = 'document.body.replaceWith(document.body.cloneNode(true))'
 
 const fieldOf = (page: Page, name: string) =>
   evaluate<string>(page, `document.querySelector('[name="${name}"]').value`)
 
 test('Turnstile, implicit: callback by name, the field, and a form that the backend accepts', async () => {
-  const { page, notes } = await open(
-    'turnstile',
-    box('cf-turnstile', 'data-callback="passed" data-theme="light" data-action="login"') + SEND,
-  )
+  const widget = box('cf-turnstile', 'data-callback="passed" data-theme="light" data-action="login"')
+  const { page, notes } = await open('turnstile', widget + SEND)
   const token = await called(page, 'passed')
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
   assert.equal(await evaluate(page, 'turnstile.getResponse()'), token)
@@ -148,12 +153,10 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
 })
 
 test('Turnstile, execution on demand: nothing before execute(), expiry, and the form is not held back', async () => {
-  const { page, notes } = await open(
-    'turnstile',
-    box('cf-turnstile', 'data-execution="execute" data-callback="passed" data-expired-callback="expired"') +
-      SEND,
-    { script: "window.ready = () => turnstile.ready(note('ready'))" },
-  )
+  const callbacks = 'data-callback="passed" data-expired-callback="expired"'
+  const widget = box('cf-turnstile', `data-execution="execute" ${callbacks}`)
+  const script = "window.ready = () => turnstile.ready(note('ready'))"
+  const { page, notes } = await open('turnstile', widget + SEND, { script })
   await until(page, 'window.turnstile !== undefined')
   await evaluate(page, 'ready()')
   await called(page, 'ready')
@@ -174,7 +177,7 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
 test('Turnstile, execute() with another action: a Send that waits, and a widget that is verified, get a token of it', async () => {
   const release = gateway.hold('/verify')
   const { page } = await open('turnstile', box('cf-turnstile') + SEND)
-  await eventually(60_000, 'it verifies', () => gateway.requests.at(-1) === 'POST /verify')
+  await untilVerifying()
   await page.click('text=Send')
   const execute = (action: string) =>
     evaluate(page, `turnstile.execute('.cf-turnstile', { action: '${action}' })`)
@@ -189,15 +192,10 @@ test('Turnstile, execute() with another action: a Send that waits, and a widget 
 })
 
 test('markup calls functions of the page by name, bound ones too, and none of the browser', async () => {
-  const { page } = await open(
-    'turnstile',
-    box('cf-turnstile', 'data-callback="alert"') + box('cf-turnstile', 'data-callback="bound"'),
-    {
-      query: '?onload=settle',
-      script: `window.bound = note('bound').bind(null)
-window.settled = new Promise(resolve => { window.settle = resolve })`,
-    },
-  )
+  const widgets = ['alert', 'bound'].map(name => box('cf-turnstile', `data-callback="${name}"`)).join('')
+  const script = `window.bound = note('bound').bind(null)
+window.settled = new Promise(resolve => { window.settle = resolve })`
+  const { page } = await open('turnstile', widgets, { query: '?onload=settle', script })
   const dialogs: string[] = []
   page.on('dialog', dialog => {
     dialogs.push(dialog.type())
@@ -214,11 +212,9 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   const { page } = await open('turnstile', '', { query: '?render=explicit&onload=loaded' })
   page.on('console', message => message.type() === 'warning' && warnings.push(message.text()))
   await called(page, 'loaded')
-  await evaluate(
-    page,
-    `for (let count = 0; count < 2; count++) turnstile.render(${APPENDED},
-      { sitekey: 'site_0000000000000000000000', size: 'compact', type: 'x', theme: 'auto', 'error-callback': failed })`,
-  )
+  const render = `turnstile.render(${APPENDED},
+    { sitekey: 'site_0000000000000000000000', size: 'compact', type: 'x', theme: 'auto', 'error-callback': failed })`
+  for (let count = 0; count < 2; count++) await evaluate(page, render)
   assert.equal(await called(page, 'failed', 2), 'site-unknown')
   assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"size"', '"type"'])
 })
@@ -235,11 +231,8 @@ test('an action or cData that Turnstile documents as wrong throws; other contain
 })
 
 test('hCaptcha, implicit: both fields, and a page that keeps the token hears of its renewal', async () => {
-  const { page, notes } = await open(
-    'hcaptcha',
-    box('h-captcha', 'data-callback="passed" data-expired-callback="expired"') + SEND,
-    { query: '?hl=de' },
-  )
+  const widget = box('h-captcha', 'data-callback="passed" data-expired-callback="expired"')
+  const { page, notes } = await open('hcaptcha', widget + SEND, { query: '?hl=de' })
   const first = await called(page, 'passed')
   assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), first)
   assert.equal(await evaluate(page, 'grecaptcha.getResponse()'), first)
@@ -264,20 +257,16 @@ test('hCaptcha, invisible: execute with a promise and without, each with a new t
   })
   await called(page, 'loaded')
   assert.equal(await evaluate(page, 'typeof grecaptcha'), 'undefined')
-  await evaluate(
-    page,
-    `window.id = hcaptcha.render('here', { sitekey: '${SITE_KEY}', size: 'invisible', callback: passed })`,
-  )
-  const { response, key } = await evaluate<Record<string, string>>(
-    page,
-    'hcaptcha.execute(id, { async: true })',
-  )
+  const options = `{ sitekey: '${SITE_KEY}', size: 'invisible', callback: passed }`
+  await evaluate(page, `window.id = hcaptcha.render('here', ${options})`)
+  const execute = (call: string) => evaluate<Record<string, string>>(page, call)
+  const { response, key } = await execute('hcaptcha.execute(id, { async: true })')
   assert.equal(key, await evaluate(page, 'id'))
   assert.equal(response, await called(page, 'passed'))
   assert.equal(await fieldOf(page, 'h-captcha-response'), response)
   assert.equal(await evaluate(page, 'hcaptcha.execute(id, null)'), undefined)
   const second = await called(page, 'passed', 2)
-  const third = await evaluate<Record<string, string>>(page, 'hcaptcha.execute({ async: true })')
+  const third = await execute('hcaptcha.execute({ async: true })')
   assert.equal(new Set([response, second, third.response]).size, 3)
   assertQuiet(notes)
   await evaluate(page, 'hcaptcha.remove(id)')
@@ -307,8 +296,8 @@ test('a page that resets at each call starts no endless round; one whose functio
 }`
   const { page } = await open('hcaptcha', '', { query: '?render=explicit&onload=loaded', script })
   await called(page, 'loaded')
-  for (const key of ['10000000-ffff-ffff-ffff-000000000001', 'site_0000000000000000000000'])
-    await evaluate(page, `go('${key}', 'error-callback', hcaptcha.reset)`)
+  const wrongKeys = ['10000000-ffff-ffff-ffff-000000000001', 'site_0000000000000000000000'] // of hCaptcha's tests; unknown
+  for (const key of wrongKeys) await evaluate(page, `go('${key}', 'error-callback', hcaptcha.reset)`)
   await evaluate(page, `go('${SITE_KEY}', 'expired-callback', () => { throw 'wrong' })`)
   await called(page, 'passed')
   await page.clock.fastForward(RENEWED_MS)
@@ -325,11 +314,8 @@ test('a page that resets at each call starts no endless round; one whose functio
 
 test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
   const query = '?onload=loaded'
-  const { page, notes } = await open(
-    'hcaptcha',
-    `${box('g-recaptcha')}<script src="${gateway.origin()}/compat/hcaptcha.js${query}" async defer></script>`,
-    { query },
-  )
+  const again = `<script src="${gateway.origin()}/compat/hcaptcha.js${query}" async defer></script>`
+  const { page, notes } = await open('hcaptcha', box('g-recaptcha') + again, { query })
   await called(page, 'loaded', 2)
   const first = await called(page, 'passed')
   assert.equal(await page.locator('pow-gate').count(), 1)
@@ -347,11 +333,8 @@ test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async
   await called(page, 'loaded')
   const token = await called(page, 'passed')
   assert.equal(await evaluate(page, "document.getElementById('g-recaptcha-response').value"), token)
-  const second = await evaluate<number>(
-    page,
-    `grecaptcha.render(${APPENDED}, { sitekey: '${SITE_KEY}', callback: note('other') })`,
-  )
-  assert.equal(second, 1)
+  const render = `grecaptcha.render(${APPENDED}, { sitekey: '${SITE_KEY}', callback: note('other') })`
+  assert.equal(await evaluate(page, render), 1)
   assert.equal(await called(page, 'other'), await evaluate(page, 'grecaptcha.getResponse(1)'))
   assert.equal(await evaluate(page, '(grecaptcha.reset(1), grecaptcha.getResponse(1))'), '')
   assertQuiet(notes)
@@ -360,13 +343,11 @@ test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async
 })
 
 test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback sends the form', async () => {
-  const { page, notes } = await open(
-    'recaptcha',
-    `<button class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="send">Send</button><i></i>`,
-    { script: 'window.send = () => document.forms[0].submit()' },
-  )
+  const button = `<button class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="send">Send</button>`
+  const script = 'window.send = () => document.forms[0].submit()'
+  const { page, notes } = await open('recaptcha', `${button}<i></i>`, { script })
   await page.locator('pow-gate').waitFor({ state: 'attached' })
-  await evaluate(page, "document.querySelector('button').after(document.querySelector('i'))")
+  await evaluate(page, "document.querySelector('button').after(document.querySelector('i'))") // between it and its widget
   await evaluate(page, RESTORE)
   assertQuiet(notes)
   await page.click('text=Send')
@@ -376,13 +357,11 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
 test('a container that is written anew beside a hint gets a widget of its own; one that is away for a while keeps its widget', async () => {
   const { page } = await open('recaptcha', box('g-recaptcha') + box('g-recaptcha', 'id="other"'))
   await called(page, 'passed')
-  await evaluate(
-    page,
-    `const container = document.querySelector('.g-recaptcha')
+  const writeAnew = `const container = document.querySelector('.g-recaptcha')
 window.other = document.getElementById('other')
 other.remove()
-container.replaceChildren(...container.cloneNode(true).childNodes, document.createElement('i'))`,
-  )
+container.replaceChildren(...container.cloneNode(true).childNodes, document.createElement('i'))`
+  await evaluate(page, writeAnew)
   const token = await called(page, 'passed', 2)
   assert.equal(await fieldOf(page, 'g-recaptcha-response'), token)
   await evaluate(page, 'document.forms[0].append(other)')
@@ -426,11 +405,9 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   const { y, height } = (await corner.boundingBox())!
   assert.equal(y + height, page.viewportSize()!.height, 'a failure is in view')
   const release = gateway.hold('/verify')
-  await evaluate(
-    page,
-    "document.querySelector('html > div > *').shadowRoot.querySelector('pow-gate').execute() && 0",
-  ) // as by "Try again"
-  await eventually(60_000, 'it verifies', () => gateway.requests.at(-1) === 'POST /verify')
+  const gate = "document.querySelector('html > div > *').shadowRoot.querySelector('pow-gate')" // in the corner
+  await evaluate(page, `void ${gate}.execute()`) // as by "Try again"
+  await untilVerifying()
   await evaluate(page, `void (window.next = grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' }))`)
   release()
   const next = await evaluate<string>(page, 'window.next')

@@ -80,12 +80,12 @@ for (const engine of DRIVEN_ENGINES) {
     })
 
     test('a page that others wrote: a script requests the submission, moves the form, and sends it twice', async () => {
-      const answer = gateway.hold('/challenge')
+      const release = gateway.hold('/challenge')
       await open({ attributes: 'auto="submit"' })
       await browser.evaluate('document.forms[0].requestSubmit()')
       await untilState('working')
       await browser.evaluate('document.body.prepend(document.forms[0])')
-      answer()
+      release()
       await assertPosted()
 
       await open()

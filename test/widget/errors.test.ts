@@ -50,7 +50,7 @@ async function untilFailed(page: Page): Promise<void> {
     if ((await failed.count()) > 0) return
     const before = gateway.requests.length
     await page.clock.fastForward(LONGEST_WAIT_MS)
-    // The old wait is still shown while the next try is under way, which two such steps would end as too late.
+    // The old wait is still shown during the next try, and another step of the clock could end that try as too late.
     const isNext = async () => gateway.requests.length > before || (await failed.count()) > 0
     await eventually(60_000, 'the next try', isNext)
   }
@@ -318,8 +318,8 @@ test('an event handler of the page that throws harms nothing', async () => {
 })
 
 test('a slow device: three challenges are replaced before they expire, whatever the page’s clock says; progress and words never go back', async () => {
-  const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
-  const usableMs = lifetimeMs * 0.96 // the widget gives a challenge up a little before (flow.ts)
+  const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md says how lifetimes come about
+  const givenUpMs = lifetimeMs * 0.96 // flow.ts gives a challenge up a little before, at 95 %
   const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
   const prepare = (opened: Page) => opened.clock.install({ time: new Date('2001-01-01') })
   const more = `<script>shares = []
@@ -336,7 +336,7 @@ addEventListener('statechange', ({ target }) => {
   for (const challenges of [1, 2, 3]) {
     shares = await sharesAfter(shares.length)
     assert.equal(gateway.count('GET /challenge'), challenges)
-    await page.clock.fastForward(usableMs)
+    await page.clock.fastForward(givenUpMs)
     await eventually(60_000, 'another challenge', () => gateway.count('GET /challenge') > challenges)
     shares = (await page.evaluate('shares')) as number[]
   }
@@ -345,8 +345,8 @@ addEventListener('statechange', ({ target }) => {
   assert.deepEqual(shares, ascending)
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
-  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000)
-  await page.clock.fastForward(usableMs)
+  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000) // words come after ten
+  await page.clock.fastForward(givenUpMs)
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'outlived')
   const texts = (await page.evaluate('texts')) as string[]

@@ -35,11 +35,9 @@ import {
 const { service, gateway, pages, ...stage } = await startStage(UNLIMITED)
 /** It has threads and a GPU. */
 const both = await openBrowser({ isWhole: true, flags: WEBGPU_IN_SOFTWARE })
-/** Its threads are a hundred times slower. */
-const gpuFirst = await openBrowser({
-  isWhole: true,
-  flags: [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless'],
-})
+/** Its JavaScript has no compiler, so its threads are a hundred times slower. */
+const slowThreads = [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless']
+const gpuFirst = await openBrowser({ isWhole: true, flags: slowThreads })
 for (const browser of [both, gpuFirst]) await startRenderer(browser)
 
 const siteOf = (bits: number) => service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
@@ -52,7 +50,11 @@ const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)
 const ADDRESS = '198.51.100.1'
 const solver = SOLVERS.sha256
 
-/** Gives the next page a challenge of the site that is suitable, and that is for its address. */
+/**
+ * Gives the next page a challenge of the site that is suitable, and for the page's address.
+ *
+ * @param isSuitable gets what finds the first counter that solves the challenge, from a start among so many, or -1
+ */
 async function choose(siteKey: string, isSuitable: (find: ReturnType<typeof solver>) => boolean) {
   gateway.clientAddress = ADDRESS
   const client = new Client(gateway.origin())
@@ -147,7 +149,7 @@ test('the GPU alone finds the golden counters of all solvers, with every difficu
 
 test('the GPU alone goes on where the first eight digits change', async () => {
   const nonce = '7'.repeat(32)
-  const start = 8.8e15 + 1e8 - COUNTERS_PER_GROUP
+  const start = 8.8e15 + 1e8 - COUNTERS_PER_GROUP // they change with the next group
   const [found] = await searchAlone(await blankPage(), [{ nonce, difficulty: 17, start }])
   let expected = start
   while (!checkProof(nonce, expected, 17)) expected++

@@ -73,19 +73,20 @@ function assertOnlyFromGateway(): void {
   assert.ok(codeFrom(gateway).length > 0)
 }
 
-const SOLVERS = [
+/** Modes in which code runs with the page's rights, and a policy that allows each. */
+const MODES = [
   ['blob', undefined],
   ['page', STRICT_DYNAMIC],
 ] as const
 
-for (const [mode, policy] of SOLVERS) {
-  test(`${mode}: an image that is named like the property that names the script`, async () => {
+for (const [mode, policy] of MODES) {
+  test(`${mode}: an image that is named currentScript, as the property is, brings in no code`, async () => {
     const image = `<img name="currentScript" src="${evil.origin()}/widget.js" alt="">`
     assert.equal(await modeOf(`solver="${mode}"`, image + tag(), policy), mode)
     assertOnlyFromGateway()
   })
 
-  test(`${mode}: a second module of another origin, blocked or not found, and its endpoint`, async () => {
+  test(`${mode}: a second module that is blocked or not found, and an endpoint of its origin, bring in no code`, async () => {
     const scripts = `${tag('type="module"')}<script type="module" src="${evil.origin()}/widget.js"></script>`
     // The policy would block it.
     if (policy === undefined) evil.fail({ path: '/widget.js', answer: { status: 404 } })
@@ -102,7 +103,7 @@ for (const [mode, policy] of SOLVERS) {
   })
 }
 
-test('blob: HashWX without WebAssembly, and its endpoint', async () => {
+test('blob, HashWX: if WebAssembly cannot be loaded, the script in its place is not the endpoint’s', async () => {
   const { siteKey } = await service.createSite({ puzzle: 'hashwx', difficulty: ALWAYS_EASY })
   evil.fail({ path: builtFile('hashwx.wasm').path, times: 100, answer: { status: 404 } })
   await inState('verified', open(`endpoint="${evil.origin()}" solver="blob"`, { siteKey }))
@@ -110,7 +111,7 @@ test('blob: HashWX without WebAssembly, and its endpoint', async () => {
   assert.ok(codeFrom(gateway).some(asked => asked.includes('hashwx-script')))
 })
 
-test('a base address after a script that was named relative to the page', async () => {
+test('a <base> of another origin after the script changes nothing: code comes from where the script came', async () => {
   pages.add('/widget.js', builtFile('widget.js').text)
   const { path, text } = builtFile('page.js')
   pages.add(path, text)
@@ -120,7 +121,7 @@ test('a base address after a script that was named relative to the page', async 
   assert.equal(codeFrom(pages).length, 1)
 })
 
-test('worker-src: only a file of the worker’s own name', async () => {
+test('worker-src: only a file of the worker’s own name becomes a worker', async () => {
   const others = words(
     '/evil.js /evil.js?/powgate-worker.js /evil.js#/powgate-worker.js /powgate-worker.js/../evil.js',
     '/not-powgate-worker.js',
@@ -151,7 +152,7 @@ test('pinned: works with a nonce alone, and with Trusted Types', async () => {
   assert.equal(await modeOf('solver="page"', pinned, STRICT_DYNAMIC + trustedTypes), 'page')
 })
 
-test('pinned: a worker of another build is no blob worker', async () => {
+test('pinned: a worker of another build becomes no blob worker, without a pin it does', async () => {
   alter(gateway, 'worker.js', '0;')
   assert.equal(await modeOf('solver="blob"', tag()), 'blob')
   assert.equal(await modeOf('solver="blob"', pinned), 'page')

@@ -47,6 +47,7 @@ function assertSilent(notes: Visit): void {
 }
 
 const PUZZLES = { sha256: site, hashwx: hashwxSite }
+/** Mode, solver, attributes and policy of each page, and what the policy allows. */
 const PAGES = [
   ...strictPages(gateway.origin()).map(
     row => [...row, 'just what it needs, Trusted Types included'] as const,
@@ -168,10 +169,10 @@ for (const [refusal, more] of [
 ] as const)
   test(`by itself it finds the page’s own thread where all else is refused (${refusal}), at the price of one report an attempt`, async () => {
     const prepare = (page: Page) =>
-      page.addInitScript(`blobUrls = new Set() // those that are not revoked
+      page.addInitScript(`unrevoked = new Set()
 const { createObjectURL, revokeObjectURL } = URL
-URL.createObjectURL = blob => (url => blobUrls.add(url) && url)(createObjectURL(blob))
-URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
+URL.createObjectURL = blob => { const url = createObjectURL(blob); unrevoked.add(url); return url }
+URL.revokeObjectURL = url => { unrevoked.delete(url); revokeObjectURL(url) }`)
     const { detail, notes, page } = await verifiedOn('', { policy: strict(more), visit: { prepare } })
     assert.equal(detail.mode, 'page')
     assert.deepEqual(notes.pageErrors, [])
@@ -179,7 +180,7 @@ URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
     await page.evaluate(`(${GATE}.reset(), ${GATE}.execute())`)
     const found = notes.violations.map(({ directive }) => directive)
     assert.deepEqual(found, ['frame-src', refusal])
-    assert.equal(await page.evaluate('blobUrls.size'), 0)
+    assert.equal(await page.evaluate('unrevoked.size'), 0, 'addresses of blobs are left')
   })
 
 test('a page on plain http, without crypto.subtle', async () => {

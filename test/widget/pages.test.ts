@@ -34,7 +34,7 @@ const { browser, service, site, gateway, pages } = stage
 const KEY = `site-key="${site.siteKey}"`
 pages.add('/empty', '<!doctype html><title>Empty</title>')
 pages.add('/load.js', readFileSync('client/page/load.js'))
-const CLICK = "document.querySelector('form[action] > button').click()"
+const CLICK_SEND = "document.querySelector('form[action] > button').click()"
 
 async function open(attributes: string, options: OpenOptions = {}) {
   /** Codes of what the widget says on the console. */
@@ -66,22 +66,22 @@ async function received(): Promise<URLSearchParams> {
   return fields
 }
 
-/** Tags with these names. */
+/** Tags with these names: in forms and documents, an element's name hides the member of that name. */
 const named = (names: readonly string[], start: string, end = '') =>
   names.map(name => `${start} name="${name}">${end}`).join('')
 
-const OF_FORMS = words(
+const FORM_MEMBERS = words(
   'closest elements requestSubmit submit form contains getClientRects addEventListener getAttribute',
   'lang parentNode name hidden type',
 )
-const IMAGES = words('baseURI documentElement activeElement createElement addEventListener forms')
-const FORMS = words('hidden querySelectorAll createElementNS body removeEventListener')
+const HIDDEN_BY_IMAGES = words('baseURI documentElement activeElement createElement addEventListener forms')
+const HIDDEN_BY_FORMS = words('hidden querySelectorAll createElementNS body removeEventListener')
 /** Parts of a page that hide or replace what browsers have. */
 const OBSTACLES: readonly [about: string, OpenOptions][] = [
-  ['fields named like members of the form', { fields: named(OF_FORMS, '<input type="hidden"') }],
+  ['fields named like members of the form', { fields: named(FORM_MEMBERS, '<input type="hidden"') }],
   [
     'images and forms named like members of the document',
-    { more: named(IMAGES, '<img alt=""') + named(FORMS, '<form', '</form>') },
+    { more: named(HIDDEN_BY_IMAGES, '<img alt=""') + named(HIDDEN_BY_FORMS, '<form', '</form>') },
   ],
   ...Object.entries({
     'variables of the page in place of performance and screen': 'var performance = 1, screen = null',
@@ -100,7 +100,7 @@ for (const [about, parts] of OBSTACLES)
   for (const attributes of ['auto="submit"', 'auto="submit" solver="page"'])
     test(`${about}, ${attributes}: sent with a token, no exception`, async () => {
       const { page, notes } = await open(attributes, parts)
-      await page.evaluate(CLICK)
+      await page.evaluate(CLICK_SEND)
       await received()
       assert.deepEqual(notes.pageErrors, [])
     })
@@ -218,13 +218,13 @@ test('a double click on a verified form: sent once, and two seconds later again,
   const { page } = await inState('verified', open('', { form: 'target="elsewhere"' }))
   // One second later by the page's own timers, which keep their order on a busy machine.
   await page.evaluate(`document.forms[0].addEventListener('submit', () => setTimeout(() => {
-    ${CLICK}
+    ${CLICK_SEND}
     window.hasClicked = true
   }, 1000), { once: true })`)
   await page.dblclick('text=Send')
   await received()
   await eventually(60_000, 'the third click', () => page.evaluate('window.hasClicked'))
-  await page.evaluate('new Promise(resolve => setTimeout(resolve, 2500))')
+  await page.evaluate('new Promise(resolve => setTimeout(resolve, 2500))') // form.ts keeps a token back for 2 s
   assert.equal(pages.forms.length, 1)
   await page.click('text=Send')
   await eventually(60_000, 'the second form', () => pages.forms.length === 2)
@@ -237,7 +237,7 @@ test('a double click where a script sends the form: one call; after a mistake of
 document.forms[0].addEventListener('submit', event => { event.preventDefault(); calls++ })`)
   await page.dblclick('text=Send')
   assert.equal(await page.evaluate('calls'), 1)
-  await page.evaluate('new Promise(resolve => setTimeout(resolve, 1000))')
+  await page.evaluate('new Promise(resolve => setTimeout(resolve, 1000))') // longer than HANDLED_MS of form.ts
   await page.click('text=Send')
   assert.equal(await page.evaluate('calls'), 2)
   await page.evaluate(`${GATE}.reset()`)
@@ -473,11 +473,11 @@ test('autofocus is no touch; a key is, and a pointer on the element', async () =
 
 const SECOND = `<pow-gate ${KEY} auto="off"></pow-gate>`
 const REPLACED = `{
-  ${CLICK}
+  ${CLICK_SEND}
   setTimeout(() => document.forms[0].replaceWith(document.forms[0].cloneNode(true)), 300)
 }`
 const THANKS = `new Promise(resolve => {
-  ${CLICK}
+  ${CLICK_SEND}
   document.forms[0].onsubmit = ({ target }) => resolve(target.replaceWith('Thank you'))
 })`
 const DATA = 'new FormData(document.forms[0])'

@@ -72,26 +72,26 @@ const seen = () => {
   return top < -1 || bottom > innerHeight + 1 ? '' : rendered('.text')
 }
 const said = []
-let last = rendered('.text')
+let lastSaid = rendered('.text')
 new MutationObserver(() => {
   const text = rendered('.text') && [rendered('.text'), rendered('.sending')].filter(Boolean).join(' ')
-  if (text && text !== last) said.push(text)
-  last = text
+  if (text && text !== lastSaid) said.push(text)
+  lastSaid = text
 }).observe(part('.body'), { childList: true, characterData: true, subtree: true, attributes: true })
 document.addEventListener('invalid', event => setTimeout(() => event.defaultPrevented || said.push(complaint)), true)
-let latest = ''
+let lastSeen = ''
 document.addEventListener('click', () => {
   said.length = 0
-  setInterval(() => { latest = seen() || latest }, 50)
-  setTimeout(() => { window.look = { seen: seen() || latest, said: said.filter(Boolean) } }, 1000)
+  setInterval(() => { lastSeen = seen() || lastSeen }, 50)
+  setTimeout(() => { window.look = { seen: seen() || lastSeen, said: said.filter(Boolean) } }, 1000)
 }, { capture: true, once: true })
 }`
 
 for (const [state, { attributes = '', fault, reach }] of Object.entries(STATES))
-  for (const [view, { attributes: more, fields, visit }] of Object.entries(VIEWS))
+  for (const [view, { attributes: ofView, fields, visit }] of Object.entries(VIEWS))
     test(`${state}, ${view}: Send shows something and says something within a second, or sends`, async () => {
       const options = { fields, more: PREPARE, visit: { ...visit, ...WITH_CLOCK }, ...(fault && { fault }) }
-      const { page } = await open(`${attributes} ${more}`, options)
+      const { page } = await open(`${attributes} ${ofView}`, options)
       await page.locator('pow-gate:defined').waitFor({ state: 'attached' })
       await reach?.(page)
       await page.evaluate(RECORD)

@@ -1,6 +1,6 @@
 /**
  * Pressing Send always shows something: where the widget stands out of view on a small screen, where it is invisible, and
- * while a visitor has to wait.
+ * while a visitor has to wait. The form is sent once, with what was pressed, and no token of another's. Several widgets share a page.
  */
 
 import assert from 'node:assert/strict'
@@ -57,7 +57,8 @@ const LISTEN = `(() => {
   const region = ${GATE}.shadowRoot.querySelector('[role=status]')
   const isHeard = ({ target }) => !(target.closest ? target : target.parentElement).closest('[aria-live=off]')
   const isShown = () => region.firstChild.checkVisibility({ checkVisibilityCSS: true })
-  new MutationObserver(changes => changes.some(isHeard) && isShown() && spoken.push([...region.children].map(part => part.textContent).join(' ').trim()))
+  const text = () => [...region.children].map(part => part.textContent).join(' ').trim()
+  new MutationObserver(changes => { if (changes.some(isHeard) && isShown()) spoken.push(text()) })
     .observe(region, { childList: true, characterData: true, subtree: true, attributes: true })
 })()`
 const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
@@ -195,6 +196,7 @@ test('a long solve: progress, a word after 10 and 30 seconds, and no button', as
   await bar.waitFor()
   await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // it hashes
   for (const seconds of [1, 11, 20]) {
+    // so looks are taken before the words, after the first, and after the second
     for (let second = 0; second < seconds; second++) await page.clock.fastForward(1000) // a timer that is due fires once
     await page.waitForTimeout(100)
     assert.equal(await page.locator('pow-gate button').isVisible(), false)
@@ -213,7 +215,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   await stopClock(page)
   await press(page, 'Verify')
   const detail = page.locator('pow-gate .detail')
-  await detail.filter({ hasText: /in.(6\d.seconds)/ }).waitFor()
+  await detail.filter({ hasText: /in.(6\d.seconds)/ }).waitFor() // the wait of 60 s, with its jitter
   await page.clock.runFor(20_000)
   await detail.filter({ hasText: /in.(4\d.seconds)/ }).waitFor()
   const said = await spoken(page)
@@ -228,7 +230,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
   const form = `${FAR}<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate><button>Send</button></form>`
   const visit = { viewport: { width: 400, height: 300 } }
-  const page = await open('', { visit, fields: '', script: form.repeat(9) + scriptTag(gateway) })
+  const page = await open('', { visit, fields: '', script: form.repeat(9) + scriptTag(gateway) }) // nine after the page's own
   await untilState(page, 'verified')
   await page.waitForTimeout(500)
   assert.equal(gateway.count('GET /challenge'), 1)
@@ -302,8 +304,8 @@ setInterval(() => {
     await counting.waitFor()
   }
   assert.ok(gateway.count('GET /challenge') >= 4)
-  const different = (layout: string) => page.evaluate(`new Set(places.${layout}.map(String)).size`)
-  assert.deepEqual([await different('block'), await different('flex')], [1, 1])
+  const placesIn = (layout: string) => page.evaluate(`[...new Set(places.${layout}.map(String))].length`)
+  assert.deepEqual([await placesIn('block'), await placesIn('flex')], [1, 1])
   const reasons = await page.evaluate('texts.filter(text => !/^(Protected|Verifying)/.test(text))')
   assert.deepEqual(reasons, ['The service is busy'])
   assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)

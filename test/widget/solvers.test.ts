@@ -6,7 +6,8 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { checkProof } from '../../src/domain/pow.ts'
-import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
+import { BLOCK_SIZE, COUNTER_MAX, COUNTERS_PER_FUNCTION, FIRST_COUNTER } from '../../src/protocol/proof.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
 import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
@@ -33,7 +34,7 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
       fc.assert(
         fc.property(arbitrary, ([nonce, offset]) => {
           const start = FIRST_COUNTER + offset
-          const found = solver(nonce, difficulty)(start, 2 ** 26)
+          const found = solver(nonce, difficulty)(start, 2 ** 26) // as good as certain: 20 bits take 2 ** 20 on average
           assert.ok(checkProof(nonce, found, difficulty), `${nonce} ${found} ${difficulty}`)
           if (difficulty <= 12) assert.equal(found, firstProof(nonce, difficulty, start, 2 ** 20))
           else if (solver !== scriptSolver)
@@ -45,7 +46,8 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
   })
 
   test(`${name}: across every change of digit count, block and lane, up to 2^53 - 1`, () => {
-    const edges = [0, COUNTER_MAX - 12, FIRST_COUNTER + BLOCK_SIZE, COUNTER_MAX - 991, 9e15]
+    const lastBlock = COUNTER_MAX - (COUNTER_MAX % BLOCK_SIZE)
+    const edges = [0, COUNTER_MAX - 12, FIRST_COUNTER + BLOCK_SIZE, lastBlock, 9e15]
     for (let power = 1; power <= 15; power++) edges.push(10 ** power)
     const starts = fc.constantFrom(...edges).chain(edge =>
       fc.record({
@@ -73,6 +75,7 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
   test(`${name}: two searches at once do not disturb each other`, () => {
     const one = solver('a'.repeat(32), 9)
     const two = solver('b'.repeat(32), 11)
+    // 997 is prime, so searches begin and end anywhere in lanes.
     for (let start = FIRST_COUNTER; start < FIRST_COUNTER + 8 * 997; start += 997) {
       assert.equal(one(start, 997), firstProof('a'.repeat(32), 9, start, 997))
       assert.equal(two(start, 997), firstProof('b'.repeat(32), 11, start, 997))
@@ -90,8 +93,8 @@ for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
     firstProof(nonce, difficulty, start, count, 'hashwx')
 
   test(`${name}: across the ends of functions and of batches, up to 2^53 - 1`, () => {
-    // 65,536 counters share a function; of the edges the fifth is the first such end above FIRST_COUNTER.
-    const edges = [0, 65_536, 2 ** 32, FIRST_COUNTER, 65_536 * 15_258_789_063, COUNTER_MAX - 300]
+    const firstEnd = Math.ceil(FIRST_COUNTER / COUNTERS_PER_FUNCTION) * COUNTERS_PER_FUNCTION
+    const edges = [0, COUNTERS_PER_FUNCTION, 2 ** 32, FIRST_COUNTER, firstEnd, COUNTER_MAX - 300]
     const starts = fc.constantFrom(...edges).chain(edge =>
       fc.record({
         start: fc.integer({ min: Math.max(0, edge - 300), max: edge + 300 }),
@@ -109,7 +112,8 @@ for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
   test(`${name}: a search that goes back, and two at once`, () => {
     const one = solver('a'.repeat(32), 7)
     const two = solver('b'.repeat(32), 8)
-    for (const start of [65_536 - 97, 65_536, 2 * 65_536 - 50, 10, FIRST_COUNTER]) {
+    const end = COUNTERS_PER_FUNCTION // searches across it, from it on, across the next one, and back
+    for (const start of [end - 97, end, 2 * end - 50, 10, FIRST_COUNTER]) {
       assert.equal(one(start, 197), first('a'.repeat(32), 7, start, 197))
       assert.equal(two(start, 197), first('b'.repeat(32), 8, start, 197))
     }
