@@ -1,4 +1,4 @@
-/** The rules for Prometheus, run by promtool: each fires at its fault, at no host but that, and is silent before. */
+/** The rules for Prometheus, run by promtool on alerts.test.yml: each fires at its fault, at no host but that, and is silent before. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -37,6 +37,7 @@ test('promtool: each rule fires at its fault, names the first thing to look at, 
     }))
   }
   for (const interval of ['1m', '5m']) {
+    // Rules are evaluated as often as a case has samples, and promtool takes one interval a file.
     const tests = cases.tests.filter((one: { interval: string }) => one.interval === interval)
     const file = join(temporaryDir('alerts'), 'test.yml')
     writeFileSync(file, stringify({ rule_files: [RULES], evaluation_interval: interval, tests }))

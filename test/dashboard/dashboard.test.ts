@@ -29,7 +29,8 @@ const [shop, forum, quiet] = await Promise.all(
 
 /**
  * What the page shows of all sites and of one, after the requests that follow here. A funnel has challenges, verifications, those
- * that passed, and redemptions. How numbers are computed is in history.test.ts; here each has to come from the right place.
+ * that passed, and redemptions: five visits (one of them at the forum), then at the forum two that fail and four challenges alone,
+ * so 5 + 2 + 4 challenges. How numbers are computed is in history.test.ts; here each has to come from the right place.
  */
 const ALL = { funnel: [11, 7, 5, 1], refusals: { 'token-used': 1, 'rate-limited': 1, 'site-unknown': 1 } }
 const FORUM = { funnel: [7, 3, 1, 0], refusals: { 'rate-limited': 1 } }
@@ -147,7 +148,7 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   // The clock is the viewer's.
   const [hour, minute] = moments[0]!.split(':')
   const { times } = await data('range=30m')
-  const local = new Date(times[0] + 330 * 60_000)
+  const local = new Date(times[0] + 330 * 60_000) // India is 5 h 30 min ahead of UTC
   assert.deepEqual([Number(hour), Number(minute)], [local.getUTCHours(), local.getUTCMinutes()])
   // Every ten seconds a step is added, which moves all others: if that came in between, once more.
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -161,7 +162,7 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   assert.equal(await page.locator('.pointer line').count(), 0)
   await page.route('**/data.json?*', async route => {
     const json = await (await route.fetch()).json()
-    json.times[0] -= 7_200_000 // as of a service that stood still
+    json.times[0] -= 7_200_000 // as of a service that stood still: two hours are far left of the axis
     await route.fulfill({ json })
   })
   await page.reload()

@@ -88,7 +88,7 @@ describe('steps', () => {
       const { challenges } = history.view(range, null).traffic
       assert.equal(sum(challenges), 300)
     }
-    assert.equal(history.view('24h', null).times.length, 9)
+    assert.equal(history.view('24h', null).times.length, 9) // 1,000 s in steps of 120
   })
 
   test('a clock that is set takes the past along, and no step gets longer or shorter', () => {
@@ -123,29 +123,29 @@ describe('sites', () => {
     assert.deepEqual(history.view('30m', null).sites, [])
     assert.equal(history.view('24h', null).sites.length, 1)
     history.add(timeOf(182), counted({}, { site_a: challenges(1).values, '': challenges(1).values }))
-    const isAmongOthers = ['site_a', 'site_b', OTHER_SITES].map(
-      site => history.view('30m', site).isAmongOthers,
-    )
-    assert.deepEqual(isAmongOthers, [false, true, false])
+    const isAmongOthers = (site: string) => history.view('30m', site).isAmongOthers
+    assert.deepEqual(['site_a', 'site_b', OTHER_SITES].map(isAmongOthers), [false, true, false])
   })
 })
 
 test('a site is told once ten minutes of visitors passed and none redeemed a token, as more usually do', () => {
   const history = startHistory()
+  const counts = (passed: number, redeemed: number) => {
+    return { 'requests verify 200 ok': passed, 'requests siteverify 200 ok': redeemed }
+  }
   for (let step = 1; step <= 270; step++) {
-    const early = Math.min(step, 200)
-    // The shop fails; the second site has a bot, too; few send the form of the third.
-    const redeemed = [early, step, Math.floor(early / 20)]
-    const sites = [step, 10 * step, step].map((passed, site) => [
-      siteKeyOf(site),
-      { 'requests verify 200 ok': passed, 'requests siteverify 200 ok': redeemed[site] },
-    ])
-    history.add(timeOf(step), counted({}, Object.fromEntries(sites)))
+    const early = Math.min(step, 200) // redemptions fail from then on, so ten minutes, 60 steps, are over at step 260
+    const sites = {
+      [siteKeyOf(0)]: counts(step, early),
+      [siteKeyOf(1)]: counts(10 * step, step), // a bot solves nine of ten challenges and sends no form
+      [siteKeyOf(2)]: counts(step, Math.floor(early / 20)), // few visitors send its form
+    }
+    history.add(timeOf(step), counted({}, sites))
     if (step === 259) assert.deepEqual(history.view('24h', null).unredeemed, [])
   }
-  const told = [null, siteKeyOf(0), siteKeyOf(1)].map(site => history.view('24h', site).unredeemed)
   const shop = [{ name: 'shop', passed: 70 }]
-  assert.deepEqual(told, [shop, shop, []])
+  const told = [null, siteKeyOf(0), siteKeyOf(1)].map(site => history.view('24h', site).unredeemed)
+  assert.deepEqual(told, [shop, shop, []], 'all sites, the shop, the second site')
 })
 
 describe('the whole service', () => {
@@ -172,15 +172,16 @@ describe('the whole service', () => {
     )
     const { traffic, limits, workers, lastMinute } = history.view('30m', null)
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
-    assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 11]) // a wrong path is nobody's
+    assert.deepEqual([challenges, passed, failed, redeemed].flat(), [10, 6, 2, 5 + 2])
+    assert.deepEqual(refused, [4 + (3 + 1) + 2 + 1]) // as below, but for wrong paths, which are no site's
     const totals = (tallies: typeof limits) => tallies.map(({ name, total }) => `${name} ${total}`)
     const told = 'not-found 7, site-unknown 4, rate-limited 4, token-used 2, token-expired 1'
     assert.equal(totals(refusals).join(', '), told)
     assert.deepEqual(totals(limits), ['challenge address 3', 'verify address-site 1'])
     const { crashes, faults, aborted } = workers
-    assert.deepEqual([crashes, faults, aborted].flat(), [2, 2, 2])
+    assert.deepEqual([crashes, faults, aborted].flat(), [2, 2, 2]) // a rolling restart is no crash
     assert.deepEqual(totals(traffic.failureReasons), ['swiftShader 6', 'webdriver 2'])
-    assert.deepEqual(traffic.difficulty.sha256, { mean: [18.67], max: [20] })
+    assert.deepEqual(traffic.difficulty.sha256, { mean: [18.67], max: [20] }) // 168 bits of 9 challenges
     assert.deepEqual(traffic.scores, [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0])
     assert.deepEqual([lastMinute.faults, lastMinute.redeemed, lastMinute.redemptionsRefused], [2, 7, 3])
   })

@@ -54,9 +54,11 @@ describe('axes', () => {
   })
 
   test('a service that has just started does not get half an hour of empty axis', () => {
-    assert.deepEqual(timeSpan('30m', 10_000_000, 9_990_000), { fromMs: 9_700_000, toMs: 10_000_000 })
-    assert.deepEqual(timeSpan('30m', 10_000_000, 0), { fromMs: 8_200_000, toMs: 10_000_000 })
-    assert.deepEqual(timeSpan('24h', 100_000_000, 0), { fromMs: 13_600_000, toMs: 100_000_000 })
+    const [toMs, minute] = [100_000_000, 60_000]
+    const startedJustNowMs = toMs - 10_000
+    assert.deepEqual(timeSpan('30m', toMs, startedJustNowMs), { fromMs: toMs - 5 * minute, toMs })
+    assert.deepEqual(timeSpan('30m', toMs, 0), { fromMs: toMs - 30 * minute, toMs })
+    assert.deepEqual(timeSpan('24h', toMs, 0), { fromMs: toMs - 24 * 60 * minute, toMs })
   })
 })
 
@@ -115,15 +117,15 @@ describe('problems', () => {
       assert.equal(found.length, expected.length, found.join('\n'))
       for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
     }
-    const late = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5, logLinesLost: 3 }
-    const busy = problemsIn({}, late).map(({ text }) => text)
-    assert.match(busy[0]!, /^2 requests ran into a fault/)
-    assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
-    assert.match(busy[2]!, /^Workers are late by 300 ms/)
-    assert.match(busy[3]!, /^The store is slow/)
+    const counters = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5, logLinesLost: 3 }
+    const counted = problemsIn({}, counters).map(({ text }) => text)
+    assert.match(counted[0]!, /^2 requests ran into a fault/)
+    assert.match(counted[1]!, /^Lines of the log were lost, 3 times/)
+    assert.match(counted[2]!, /^Workers are late by 300 ms/)
+    assert.match(counted[3]!, /^The store is slow/)
     const { text } = problemsIn({}, { 'restarts store': 1 })[0]!
     assert.match(text, /^A worker or the store process ended or hung/)
-    const suspect = {
+    const refusedMoreOften = {
       'requests verify-token 403 token-other-address': /solved them: name your proxy/,
       'limited challenge address': /before you raise it, see that POWGATE_TRUSTED_PROXIES/,
       'requests verify 403 nonce-other-address': /asked for the challenge: name every/,
@@ -131,7 +133,7 @@ describe('problems', () => {
     const good = numbers(
       'requests verify-token 200 ok: 30, requests challenge 200 ok: 30, requests verify 200 ok: 30',
     )
-    for (const [refused, pattern] of Object.entries(suspect)) {
+    for (const [refused, pattern] of Object.entries(refusedMoreOften)) {
       assert.match(problemsIn({}, { ...good, [refused]: 40 })[0]!.text, pattern)
       assert.deepEqual(problemsIn({}, { ...good, [refused]: 20 }), [])
     }
@@ -145,15 +147,20 @@ describe('problems', () => {
   test('what was wrong before, or at another site than the chosen one, is not told', () => {
     const refused = { 'requests verify-token 403 token-other-address': 40 }
     const history = new History(0, () => undefined)
-    const told = (site: string | null) =>
-      problemsOf({ ...history.view('24h', site), isUnknown: false, service: WELL }).map(({ text }) =>
-        text.slice(0, 15),
-      )
-    for (let add = 1; add <= 12; add++) history.add(add * ADD_MS, { values: refused, sites: {} })
+    const told = (site: string | null) => {
+      const problems = problemsOf({ ...history.view('24h', site), isUnknown: false, service: WELL })
+      return problems.map(({ text }) => text.slice(0, 15))
+    }
+    const stepsPerMinute = 60_000 / ADD_MS
+    let step = 0
+    const add = (steps: number, values: Values) => {
+      for (const end = step + steps; step < end; ) history.add(++step * ADD_MS, { values, sites: {} })
+    }
+    add(2 * stepsPerMinute, refused)
     assert.deepEqual(told(null), ['Most tokens are'])
     const mended = { ...refused, 'requests verify-token 200 ok': 1 }
-    for (let add = 13; add <= 84; add++) history.add(add * ADD_MS, { values: mended, sites: {} })
-    history.add(85 * ADD_MS, { values: { ...mended, 'limited challenge address': 40 }, sites: {} })
+    add(12 * stepsPerMinute, mended)
+    add(1, { ...mended, 'limited challenge address': 40 })
     assert.deepEqual([told(null), told('site_a')], [['Most challenges'], []])
   })
 

@@ -1,4 +1,4 @@
-/** The counters of a busy service over a day: large and small sites, one of which is attacked, an outage, a crash. */
+/** The counters of a busy service over a day, for a full dashboard: large and small sites, one of which is attacked, an outage, a crash. */
 
 import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import type { Values } from '../../src/metrics/table.ts'
@@ -25,7 +25,8 @@ export function sampleDay(endMs: number): History {
   for (let at = endMs - DAY_MS + ADD_MS; at <= endMs; at += stepOf(at)) {
     const minutesLeft = (endMs - at) / 60_000
     const isAttacked = minutesLeft < 14 && minutesLeft > 6
-    const visits = Math.round((stepOf(at) / ADD_MS) * 400 * (1.1 + Math.sin((6 * at) / DAY_MS)))
+    // About 400 in 10 s at the largest site, in a wave that comes once a day.
+    const visits = Math.round((stepOf(at) / ADD_MS) * 400 * (1.1 + Math.sin((2 * Math.PI * at) / DAY_MS)))
     for (let index = 0; index < SITES; index++) {
       const isTarget = isAttacked && index === 1
       const counts = trafficOf(Math.round(((isTarget ? 6 : 1) * visits) / (index + 1)), isTarget)

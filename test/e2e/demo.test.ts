@@ -273,12 +273,12 @@ describe('starts', () => {
     const store = await service.openSites()
     assert.equal((await store.listApiKeys()).length, 2)
     await store.close()
-    // The demo's own site is none that a person made.
+    // All four starts say so, because the demo's own site is none that a person made.
     assert.equal(service.output.match(/there are no sites yet/g)?.length, 4)
     await service.stop()
   })
 
-  test('with HOST=:: the demo uses up nothing of a backend on the same address', async () => {
+  test('with HOST=:: the demo uses up none of the 100 redemptions a minute of a backend on the same address', async () => {
     const env = { POWGATE_DEMO: 'on', HOST: '::', POWGATE_WORKERS: '1' }
     const service = await TestService.start('embedded', env)
     const { apiKey } = await service.createSite()

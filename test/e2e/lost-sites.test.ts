@@ -1,6 +1,6 @@
 /**
- * A Redis that lost sites under load: it is noticed until they are back, whatever becomes of the workers. What they know is
- * served on, and no roll makes an outage of it.
+ * A Redis that lost sites under load: it is told until they are back, and they are served from memory. No rolling restart, which
+ * would lose that memory, is made; new workers learn it from the primary process. Then commands restore the sites.
  */
 
 import assert from 'node:assert/strict'
@@ -21,9 +21,6 @@ const RATE = 30
 const CONNECTIONS = 25
 /** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be taken for one of HashWX. */
 const BITS = 15
-const LOST_LINE = 'the store has lost sites or API keys'
-const ROLLED_LINE = 'all workers are new'
-const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
 
 async function start(context: TestContext) {
   const observed = await startObserved('redis', { ...VISITED_SETTINGS, POWGATE_FAIL_OPEN_AFTER_SECONDS: '0' })
@@ -51,8 +48,9 @@ async function start(context: TestContext) {
   return { ...observed, site, unused, load, newLoad }
 }
 
-function linesOf({ service }: Pick<Observed, 'service'>, text: string): string[] {
-  return service.output.split('\n').filter(line => line.includes(text))
+/** Waits for the one line of the log that has this text. */
+async function untilLogged({ service }: Pick<Observed, 'service'>, text: string): Promise<void> {
+  await eventually(PATIENCE_MS, text, () => service.output.split(text).length - 1 === 1)
 }
 
 async function lostOf({ scrape }: Pick<Observed, 'scrape'>): Promise<number> {
@@ -66,27 +64,28 @@ async function untilLost(observed: Observed, count: number): Promise<void> {
 test('FLUSHALL under load: served from memory, told, and a roll is refused without a refused request', async context => {
   const stage = await start(context)
   const { redis, pid } = stage.service
-  const late = await stage.service.createSite() // nobody asks for it before it is lost
+  const unasked = await stage.service.createSite() // nobody asks for it before it is lost
   await eventually(PATIENCE_MS, 'the primary process knows it', async () => {
     const { text } = await call(`${stage.adminUrl}/sites.json`)
-    return text.includes(late.siteKey) && text.includes(late.apiKey.slice(3, 11))
+    return text.includes(unasked.siteKey) && text.includes(unasked.apiKey.slice(3, 11))
   })
-  // What an older copy of Redis has of a site that is deleted.
-  const gone = await stage.service.createSite()
-  const members = [`s/${gone.siteKey}`, `k/${gone.apiKey.slice(3, 11)}`]
-  const recordOf = (member: string) => `pg:{sites}:record:${member}`
-  const older = await Promise.all(members.map(member => redis!.ask('get', recordOf(member))))
+  // A site that is deleted, and its records, as an older copy of Redis has them.
+  const deleted = await stage.service.createSite()
+  const members = [`s/${deleted.siteKey}`, `k/${deleted.apiKey.slice(3, 11)}`]
+  const nameOf = (member: string) => `pg:{sites}:record:${member}`
+  const olderCopy = new Map<string, string>()
+  for (const member of members) olderCopy.set(member, String(await redis!.ask('get', nameOf(member))))
   const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
-  await powgate.text(`site delete ${gone.siteKey} --name test`)
+  await powgate.text(`site delete ${deleted.siteKey} --name test`)
   const knowsOfIt = async () => (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt')
   await eventually(PATIENCE_MS, 'the primary process knows of the deletion', knowsOfIt)
   await redis!.ask('flushall')
   await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
-  await eventually(PATIENCE_MS, 'told', () => linesOf(stage, LOST_LINE).length === 1)
+  await untilLogged(stage, 'the store has lost sites or API keys')
   const client = new Client(stage.service.url)
   const asksAll = async () => {
     for (let count = 0; count < CONNECTIONS; count++)
-      for (const { siteKey } of [late, stage.unused])
+      for (const { siteKey } of [unasked, stage.unused])
         assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
   }
   await asksAll()
@@ -97,7 +96,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   await pause(500)
   const pids = workerPids(pid)
   process.kill(pid, 'SIGHUP')
-  await eventually(PATIENCE_MS, 'refused', () => linesOf(stage, REFUSED_LINE).length === 1)
+  await untilLogged(stage, 'nothing is renewed: the store lacks sites')
   assert.equal((await stage.scrape()).value('powgate_config_last_reload_successful'), 0)
   const page = (await call(`${stage.adminUrl}/dashboard/data.json`)).json
   assert.equal(page.service.isReloadDone, false)
@@ -128,12 +127,12 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   )
   assert.doesNotMatch(await powgate.with({ POWGATE_REDIS_PREFIX: 'other' }).text('site list'), /remembers/)
   const steps = /^there is no .*, but the running service remembers it: restart nothing, and restore them/
-  for (const call of [`site show ${late.siteKey}`, `key revoke ${late.apiKey.slice(3, 11)}`])
-    assert.match(await powgate.problem(1, call), steps)
+  for (const command of [`site show ${unasked.siteKey}`, `key revoke ${unasked.apiKey.slice(3, 11)}`])
+    assert.match(await powgate.problem(1, command), steps)
   const file = JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'test' }] })
-  for (const anew of ['site create --name test', 'apply -f -', 'apply -f - --dry-run']) {
-    const { code, err } = await powgate.runWithInput(file, anew)
-    assert.equal(code, 1, anew)
+  for (const command of ['site create --name test', 'apply -f -', 'apply -f - --dry-run']) {
+    const { code, err } = await powgate.runWithInput(file, command)
+    assert.equal(code, 1, command)
     assert.match(err, /lost the site test \(site_\w+\), which the running service remembers: restart nothing/)
   }
   const exported = await powgate.run('site export --from-service')
@@ -141,19 +140,18 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(applied.code, 0, applied.err)
   await untilLost(stage, 0)
-  const isWhole = () => linesOf(stage, 'the store has all sites and API keys again').length === 1
-  await eventually(PATIENCE_MS, 'told, once', isWhole)
+  await untilLogged(stage, 'the store has all sites and API keys again')
   const again = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
   process.kill(pid, 'SIGHUP')
-  await eventually(PATIENCE_MS, 'a roll', () => linesOf(stage, ROLLED_LINE).length === 1)
+  await untilLogged(stage, 'all workers are new')
   const { siteKey, apiKey } = stage.site
   const { status } = await client.verifyToken(apiKey, { token: await client.token(siteKey) })
   assert.equal(status, 200, 'the same keys as before')
 
   // An older copy brings a deleted site back, and the file deletes it again.
-  for (const [index, member] of members.entries()) {
-    await redis!.ask('set', recordOf(member), String(older[index]))
+  for (const [member, record] of olderCopy) {
+    await redis!.ask('set', nameOf(member), record)
     const revision = Number(await redis!.ask('incr', 'pg:{sites}:revision'))
     await redis!.ask('zadd', 'pg:{sites}:changes', revision, member)
   }

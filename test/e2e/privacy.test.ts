@@ -1,6 +1,6 @@
 /**
  * Where the address of a visitor is after real visits: in no file, dump, append-only file, log, metric or trace, in none of its
- * spellings. (docs/security.md has the table of what is kept.) Each address stands nowhere else.
+ * spellings. (docs/security.md has the table of what is kept.)
  */
 
 import assert from 'node:assert/strict'
@@ -29,6 +29,7 @@ import { words } from '../harness/values.ts'
 import { closePage, formPage, visit } from '../harness/widget.ts'
 
 const BY_BROWSER = '192.0.2.211'
+/** Nothing else here has these addresses, so wherever one is found, a visitor left it. */
 const ADDRESSES = ['203.0.113.177', '2001:db8:a1b2:c3d4:e5f6:1789:abcd:ef12', BY_BROWSER].map(
   text => parseAddress(text)!,
 )
@@ -50,7 +51,7 @@ function spellings(address: Address): [name: string, bytes: Buffer][] {
   return found
 }
 
-/** In which spellings it has which addresses. */
+/** Which addresses a file or text has, and in which spellings. */
 const addressesIn = (content: Buffer) =>
   ADDRESSES.flatMap(address =>
     spellings(address)
@@ -117,9 +118,13 @@ const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = 
 /** Seconds: times are rounded up, when a record is written and when Redis is asked. */
 const ROUNDING = 3
 
-/** The kinds of windows in Redis: `l` of a visitor, `c` of a backend, and then what src/domain/address-tags.ts adds to an address. */
+/**
+ * The kinds of windows in Redis: `l` of a visitor or `c` of a backend, and then what src/domain/address-tags.ts adds to an address,
+ * `n` for a known network, `s` for a site's own limit, `r` for what was refused, `j` for junk.
+ */
 async function windowsIn(redis: RedisServer): Promise<string> {
   const names = (await redis.ask('keys', 'pg:*:[lc]:*')) as string[]
+  // A tag of ten characters, the rest of the address, and a site's key are left out.
   const kinds = names.map(name => name.replace(/^.*:([lc]):.{10}[0-9a-f]*([ns]?)(?:site_.{22})?/, '$1$2'))
   return [...new Set(kinds)].sort().join(' ')
 }
@@ -128,7 +133,7 @@ async function assertEnds(redis: RedisServer): Promise<void> {
   const kinds = new Set<string>()
   for (const key of (await redis.ask('keys', '*')) as string[]) {
     const [, shard, kind] = /^pg:\{(.*?)\}:([a-z]+)/.exec(key)!
-    if (shard === 'sites' || ['epoch', 'look', 'count'].includes(kind!)) continue
+    if (shard === 'sites' || ['epoch', 'look', 'count'].includes(kind!)) continue // these tell nothing of a visitor
     const [row, secondsMax] = KEPT[kind!]!
     const seconds = Number(await redis.ask('ttl', key))
     assert.ok(seconds > 0 && seconds <= secondsMax + ROUNDING, `${key} ends in ${seconds} s`)
@@ -158,8 +163,8 @@ for (const kind of STORE_KINDS)
     const powgate = new Powgate(service.env)
     await visitInBrowser(service, site)
     const networks = ['192.0.2.0/24', '203.0.113.0/24', '2001:db8::/32']
-    const own = { difficulty: EASY, limits: { redeem: 50 }, known: { networks, limit: 60 } }
-    const siteOfOwnLimits = await service.createSite(own)
+    const ownLimits = { limits: { redeem: 50 }, known: { networks, limit: 60 } }
+    const siteOfOwnLimits = await service.createSite({ difficulty: EASY, ...ownLimits })
     for (const address of ADDRESSES.map(formatAddress))
       for (const visited of [site, siteOfOwnLimits]) await leaveTraces(client, visited, address)
     if (redis !== undefined) assert.equal(await windowsIn(redis), 'c cj cr cs csj l lj ln lnj lr')

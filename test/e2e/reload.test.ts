@@ -86,6 +86,7 @@ test('changed limits hold and the number of workers follows; what needs a restar
   const service = await start(lines, { POWGATE_WORKERS: '' })
   const site = await service.createSite()
   const client = new Client(service.url)
+  /** How many challenges a new address gets. */
   const admitted = async () => {
     const from = freshAddress()
     for (let index = 0; ; index++)
@@ -109,7 +110,7 @@ test('changed limits hold and the number of workers follows; what needs a restar
   assert.match(shrunk, /"settings":\["POWGATE_ADMIN_PORT","POWGATE_DEMO"\]/)
   assert.equal(listeningPids(service.port).length, 2)
   assert.equal(workerPids(service.pid).length, 2)
-  assert.equal(await admitted(), 30)
+  assert.equal(await admitted(), 30) // the default
 
   // Listeners of that kind could not share the port with those that are there.
   writeFileSync(configFile, 'POWGATE_PROXY_PROTOCOL=on\nPOWGATE_TRUSTED_PROXIES=10.0.0.0/8\n')
@@ -263,12 +264,12 @@ test('new code on disk is what new workers run; if it is broken, the old workers
   assert.match(refused, /"problem":"[^"]+ of another version: restart/)
   writeFileSync(wire, layout)
 
-  await faults(service, build)
+  await assertFaultsEnd(service, build)
   await service.stop()
 })
 
-/** What nobody caught: planted in the code of a worker, then of the primary. */
-async function faults(service: TestService, build: string): Promise<void> {
+/** An exception that nobody catches, planted in the code of a worker, then of the primary: it ends that process, and is logged. */
+async function assertFaultsEnd(service: TestService, build: string): Promise<void> {
   const plant = (name: string) =>
     appendFileSync(
       join(build, 'dist', name),

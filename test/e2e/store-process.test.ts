@@ -93,11 +93,11 @@ test('a second service in the same directory says who has it, and the first goes
 
 const END_MS = 8000
 
-/** A service that is told to end while it starts, once `isThen`, ends within END_MS. */
-async function endsWhile(dataDir: string, what: string, isThen: (starting: TestService) => unknown) {
+/** A service that is told to end while it starts, at a moment that comes, ends within END_MS. */
+async function endsWhile(dataDir: string, what: string, hasCome: (starting: TestService) => unknown) {
   const starting = TestService.prepare({ POWGATE_DATA_DIR: dataDir }, await freePort())
   const ended = starting.boot().catch((error: Error) => error.message)
-  await eventually(PATIENCE_MS, what, () => isThen(starting))
+  await eventually(PATIENCE_MS, what, () => hasCome(starting))
   const from = performance.now()
   process.kill(starting.pid, 'SIGTERM')
   assert.match((await ended) ?? '', /the service ended with 0/)
@@ -117,7 +117,8 @@ test('SIGTERM while a start loads its state: exit 0 at once, and the state, whic
   await (await serveStore(dataDir)).close({ saves: true })
   const state = join(dataDir, 'state')
   for (const afterMs of [0, 20, 40, 80, 160]) {
-    await endsWhile(dataDir, 'it has forked', ({ pid }) => childPids(pid).length > 0 && sleep(afterMs, true))
+    const hasForked = ({ pid }: TestService) => childPids(pid).length > 0 && sleep(afterMs, true) // `true`, after that time
+    await endsWhile(dataDir, 'it has forked', hasForked)
     assert.ok(existsSync(state), `${afterMs}`)
   }
   execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', state]) // whoever reads it waits without end
