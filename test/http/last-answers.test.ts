@@ -29,11 +29,8 @@ interface Case {
 const get = (method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string =>
   requestText(`${method} ${path}`, headers)
 
-/**
- * @param ends whether the client ends its sending side with the request
- * @returns what sends the request, on a connection that stands, and resolves with all that comes until the service ends it
- */
-async function heldBack(port: number, request: string, ends = false): Promise<() => Promise<string>> {
+/** Opens a connection. @returns what sends the request, and resolves with all that comes until the service ends the connection */
+async function readyToSend(port: number, request: string, ends = false): Promise<() => Promise<string>> {
   const connection = await RawConnection.open(port)
   return async () => {
     connection.socket[ends ? 'end' : 'write'](request)
@@ -92,13 +89,14 @@ test('a connection ends with its last answer, and not before', async () => {
   }
   for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
     for (let time = 0; time < times; time++) {
-      const received = await (await heldBack(service.port, request, ends))()
+      const send = await readyToSend(service.port, request, ends)
+      const received = await send()
       assert.match(received, answer, name)
       assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
     }
 
   const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
-  const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
+  const sends = await Promise.all(waiting.map(request => readyToSend(service.port, request)))
   process.kill(service.pid, 'SIGTERM')
   await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
   const [head, notModified] = await Promise.all(sends.map(send => send()))
@@ -148,12 +146,10 @@ for (const [how, env] of [
       const { siteKey, apiKey } = await service.createSite({ difficulty: ALWAYS_EASY })
       for (let count = 0; count < 8; count++) {
         const body = JSON.stringify({ token: await client.token(siteKey), idempotencyKey: String(count) })
-        const request = requestText(
-          'POST /verify-token',
-          [`Authorization: Bearer ${apiKey}`, JSON_TYPE],
-          body,
-        )
-        const answer = await (await heldBack(service.port, request, true))()
+        const fields = [`Authorization: Bearer ${apiKey}`, JSON_TYPE]
+        const request = requestText('POST /verify-token', fields, body)
+        const send = await readyToSend(service.port, request, true)
+        const answer = await send()
         assert.match(answer, /^HTTP\/1\.1 200 OK[\s\S]+"success":true/)
         assert.equal((await client.verifyToken(apiKey, body)).json.success, true)
       }

@@ -23,7 +23,7 @@ class Worker {
   nowMs = 0
   #measuredAtMs = 0
   /** Requests that wait for the next tick: for challenges (their number may have a fraction), and then what those lead to. */
-  #due = 0
+  #challenges = 0
   #solutions = 0
   #tokens = 0
   /** These count from the last call of `startCounting`. */
@@ -48,7 +48,7 @@ class Worker {
     let lastMs = 1
     while (this.nowMs < endMs) {
       const startMs = this.nowMs
-      this.#due = Math.min(CONNECTIONS, this.#due + (load * lastMs) / VISITOR_MS)
+      this.#challenges = Math.min(CONNECTIONS, this.#challenges + (load * lastMs) / VISITOR_MS)
       this.#tick(Math.min(CONNECTIONS, Math.round((flood?.perMs ?? 0) * lastMs)), flood?.kind)
       if (this.nowMs === startMs) this.nowMs += 0.5 // it had nothing to do
       lastMs = this.nowMs - startMs
@@ -67,18 +67,18 @@ class Worker {
   #tick(floods: number, kind: 'begun' | 'other' | undefined): void {
     const { overload } = this
     overload.endTick()
-    const [solutions, tokens, due] = [this.#solutions, this.#tokens, Math.floor(this.#due)]
-    this.#due -= due
+    const [challenges, solutions, tokens] = [Math.floor(this.#challenges), this.#solutions, this.#tokens]
+    this.#challenges -= challenges
     this.#solutions = 0
     this.#tokens = 0
-    const total = Math.max(due, solutions, tokens, floods)
+    const total = Math.max(challenges, solutions, tokens, floods)
     for (let index = 0; index < total; index++) {
       // Spreads so many requests evenly over the turns of the tick.
       const isDue = (count: number) =>
         Math.floor(((index + 1) * count) / total) > Math.floor((index * count) / total)
       if (isDue(tokens) && this.#take('begun')) this.served++
       if (isDue(solutions) && this.#take('begun')) this.#tokens++
-      if (isDue(due) && this.#take('new')) this.#solutions++
+      if (isDue(challenges) && this.#take('new')) this.#solutions++
       if (isDue(floods)) {
         if (kind === 'begun') this.#take('begun')
         else {
@@ -103,6 +103,7 @@ test('ticks of less than the target are no overload, nor is a burst or a pause o
   assert.deepEqual(worker.refused, { new: 0, begun: 0 })
   const overload = newOverload()
   let nowMs = 0
+  // No more than two of these delays in a row are above the target: overload takes half a second of such.
   for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
     nowMs += MEASURE_MS + lateMs
     overload.measured(nowMs, lateMs)

@@ -38,7 +38,7 @@ test('every row of the table is counted, or set as a gauge, somewhere', () => {
   const texts = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter(name => name.endsWith('.ts') && name !== 'metrics/table.ts')
     .map(name => readFileSync(new URL(name, src), 'utf8'))
-  for (const key of Object.keys(METRICS))
+  for (const key of Object.keys(METRICS)) // used as `counts.key`, `key: value`, or `'key label'`
     assert.match(texts.join(), new RegExp(`\\.${key}\\b|\\b${key}:|['\`]${key} `))
 })
 

@@ -29,7 +29,7 @@ const LIMITS_ENV = {
   POWGATE_LIMIT_REDEEM_API_KEY: '8',
 }
 
-/** Sends requests that pass, fail, are refused, and are limited by every limit. */
+/** Sends requests that pass, fail, are refused, and are limited by every limit of LIMITS_ENV. */
 async function sendAll({ client, site, url }: Subject, other: TestSite): Promise<Sent> {
   const sent: Sent = new Map()
   /** Each comes from an address of its own unless it is told which. @returns the last answer */
@@ -135,6 +135,7 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
     const count = countOf(sent, what => what.startsWith(`${endpoint} `))
     assert.equal(timed, count, `timed answers of ${endpoint}`)
   }
+  // `sendAll` says at each limit which it is. Malformed bodies count as junk.
   const limits = numbers(
     'challenge address-site: 4, challenge address: 3, verify address-site: 1, verify junk: 5, verify-token junk: 5',
   )
@@ -159,7 +160,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
   assert.deepEqual(Object.fromEntries(reasons.filter(([, count]) => count !== 0)), expected)
   const below = (le: string) => change('powgate_verification_score_bucket', { le })
   assert.deepEqual(['0.39', '0.49', '0.79', '0.89', '+Inf'].map(below), [0, 1, 1, 2, 3])
-  assert.equal(change('powgate_verification_score_sum'), 0.4 + 0.85 + 1)
+  assert.equal(change('powgate_verification_score_sum'), 0.4 + 0.85 + 1) // webdriver, the two lesser flags, none
 }
 
 function checkStore(sent: Sent, before: PrometheusText, after: PrometheusText): void {
@@ -388,6 +389,6 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
     assert.ok(after.value('powgate_requests_total', labels) > FLOOD / 20, `few ${labels.outcome}`)
   assert.equal(after.value('powgate_site_requests_total', ofWatched('site-unknown')), 1)
   const { text } = await call(`${adminUrl}/metrics`)
-  assert.ok(text.length < 40_000, `${text.length} characters`)
+  assert.ok(text.length < 40_000, `${text.length} characters`) // one series for each request would take ten times as much
   await service.stop()
 })
