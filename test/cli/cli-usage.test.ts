@@ -122,7 +122,7 @@ describe('every command', () => {
   for (const command of TABLE) {
     test(`powgate ${command.name}: an unknown flag, an argument too many, a flag without its value or with one too many`, async () => {
       assert.match(await misuse(`${command.name} --bogus`), /^--bogus: there is no such flag; /)
-      const extra = [command.name, ...command.positionals.map(() => 'x'), 'y z w v'].join(' ')
+      const extra = [command.name, ...command.positionals.map(() => 'x'), 'y z w v'].join(' ') // more than any command takes
       assert.match(await misuse(extra), /^(unexpected argument|[A-Z_]+: expected|[A-Z_]+, |--)/)
       for (const [name, { value }] of Object.entries(command.flags)) {
         const call = `${complete(command, name)} --${name}`

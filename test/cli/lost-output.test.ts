@@ -39,9 +39,10 @@ for (const [output, cause] of [
 
 test('an output that a disk takes only in part is lost', () => {
   const part = join(env.POWGATE_DATA_DIR, 'part')
-  for (let count = 0; count < 3; count++) powgate('site create --name shop', `> ${part}`)
-  const limited = `'' XFSZ; ulimit -f 1; ${process.execPath} dist/cli/main.js` // as a disk with room for 1 KiB
-  const args = ['--norc', '-c', `trap ${limited} site export --whole > ${part}`]
+  for (let count = 0; count < 3; count++) powgate('site create --name shop', `> ${part}`) // so that an export is larger
+  const withRoomFor1KiB = "trap '' XFSZ; ulimit -f 1" // without the trap a signal would end the process
+  const exporting = `${process.execPath} dist/cli/main.js site export --whole > ${part}`
+  const args = ['--norc', '-c', `${withRoomFor1KiB}; ${exporting}`]
   const { status, stderr } = spawnSync('bash', args, { env, encoding: 'utf8' })
   assert.deepEqual([status, statSync(part).size], [1, 1024])
   assert.match(stderr, /^The output cannot be written \(/)
@@ -71,5 +72,5 @@ test('a table may have 200,000 rows', context => {
   const write = context.mock.method(process.stdout, 'write', () => true)
   printTable(['key'], Array(200_000).fill(['k']))
   write.mock.restore()
-  assert.equal(write.mock.callCount(), 200_001)
+  assert.equal(write.mock.callCount(), 200_001, 'the heading too')
 })

@@ -120,10 +120,9 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const fromFile = await explain(failed, log)
     const start = `^Visitor of ${siteKey}, nonce ${solution.nonce}\n\n\\S+ \\S+ {2}challenge-issued\n`
     assert.match(fromFile, new RegExp(start))
-    assert.match(
-      fromFile,
-      /verification-failed\n {4}webdriver: The browser says that a program drives it .*\n {4}solveTimeImpossible: .*\n {4}.*score 0\.2, threshold 0\.5, penalties \(webdriver 0\.6, solveTimeImpossible 0\.2\), .*solveTimeMs 100000000\b/,
-    )
+    const judgement =
+      /verification-failed\n {4}webdriver: The browser says that a program drives it .*\n {4}solveTimeImpossible: .*\n {4}.*score 0\.2, threshold 0\.5, penalties \(webdriver 0\.6, solveTimeImpossible 0\.2\), .*solveTimeMs 100000000\b/
+    assert.match(fromFile, judgement)
     const piped = await powgate.runWithInput(service.output, 'explain', failed)
     assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
     const dashed = await powgate.runWithInput(service.output, 'explain', solution.nonce, '--log', '-')
@@ -142,20 +141,15 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
-    assert.match(
-      await explain(hardNonce, log),
-      /difficulty 20, bounds \(base 16, .*price \(address 4, network 0, site 0\), addressChallenges 11, addressLimit 12,/,
-    )
-    assert.match(
-      await explain(limited, log),
-      new RegExp(
-        `^Requests to ${siteKey}\n\n.* {2}refused\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)`,
-      ),
-    )
-    assert.match(
-      await explain(moved, log),
-      /challenge-issued\n[\s\S]*refused\n {4}The challenge was requested from another address.*\n[\s\S]*status 403, code ip-mismatch, reason nonce-other-address/,
-    )
+    const climb =
+      /difficulty 20, bounds \(base 16, .*price \(address 4, network 0, site 0\), addressChallenges 11, addressLimit 12,/
+    assert.match(await explain(hardNonce, log), climb)
+    const which = "per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)"
+    const limit = new RegExp(`^Requests to ${siteKey}\n\n.* {2}refused\n.*\n.*${which}`)
+    assert.match(await explain(limited, log), limit)
+    const move =
+      /challenge-issued\n[\s\S]*refused\n {4}The challenge was requested from another address.*\n[\s\S]*status 403, code ip-mismatch, reason nonce-other-address/
+    assert.match(await explain(moved, log), move)
   })
 
   test('a mismatch of expectedIp tells both addresses, and either one leads to it', async () => {
@@ -172,11 +166,9 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const whole = await explain(failed, log)
     const joined = await powgate.text('explain', failed, '--log', second, '--log', first)
     assert.equal(storyOf(joined), storyOf(whole))
-    const cut = await explain(failed, second)
-    assert.match(
-      cut,
-      /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16, puzzle sha256\.\n\n.*verification-failed\n/,
-    )
+    const tellsNonce =
+      /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16, puzzle sha256\.\n\n.*verification-failed\n/
+    assert.match(await explain(failed, second), tellsNonce)
   })
 
   test('--json has the steps in words and as they were logged', async () => {
@@ -206,19 +198,16 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('what is not there, and what cannot be read: one line, exit code 1', async () => {
-    const unknown = await problem('no-such-request', log)
-    assert.match(
-      unknown,
-      /^the log does not mention this visitor: with LOG_LEVEL info .* of visitors\. Read: \S+ /,
-    )
+    const notMentioned =
+      /^the log does not mention this visitor: with LOG_LEVEL info .* of visitors\. Read: \S+ /
+    assert.match(await problem('no-such-request', log), notMentioned)
     const others = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
     const line = await problem(others, log)
     assert.ok(!line.includes('0'.repeat(32)) && !line.includes(token.slice(-43)))
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
-    assert.match(
-      await problem('odd-1', broken),
-      /\(2 lines mention it but are no JSON lines of powgate with a time: .* POWGATE_LOG_FORMAT=json\)/,
-    )
+    const noRecord =
+      /\(2 lines mention it but are no JSON lines of powgate with a time: .* POWGATE_LOG_FORMAT=json\)/
+    assert.match(await problem('odd-1', broken), noRecord)
     assert.match(await problem('x', join(dir, 'none')), /^--log: cannot read .*none: it does not exist$/)
     assert.match(await problem('x', dir), /^--log: cannot read .*: it is a directory$/)
     const notGzip = file('plain.gz', service.output)
@@ -234,10 +223,9 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     assert.match(await powgate.problem(2, 'explain x --log', ''), /^--log: expected the path of a file/)
     const dashes = await powgate.problem(2, 'explain x --log - --log -')
     assert.match(dashes, /^--log: - is given twice; standard input can be read once$/)
-    assert.match(
-      await powgate.problem(2, 'explain', token, token),
-      /^unexpected argument "\[token of [0-9a-f]{32}\]"; usage: powgate explain VISITOR \[flags\]$/,
-    )
+    const twice =
+      /^unexpected argument "\[token of [0-9a-f]{32}\]"; usage: powgate explain VISITOR \[flags\]$/
+    assert.match(await powgate.problem(2, 'explain', token, token), twice)
   })
 })
 
@@ -248,28 +236,26 @@ describe('on logs of any kind', () => {
     const lines = ['site_1', 'site_2', 'site_1'].map((site, time) =>
       line({ event: 'refused', time, site, ip: '192.0.2.5' }),
     )
-    const headings = (await explain('192.0.2.5', file('sites.log', lines.join('\n')))).match(
-      /^Requests to .*/gm,
-    )
-    assert.deepEqual(headings, ['Requests to site_1', 'Requests to site_2'])
+    const text = await explain('192.0.2.5', file('sites.log', lines.join('\n')))
+    assert.deepEqual(text.match(/^Requests to .*/gm), ['Requests to site_1', 'Requests to site_2'])
   })
 
-  test('a log far larger than a block: every line of the visitor is found, wherever blocks end', async () => {
+  test('a log far larger than one read: every line of the visitor is found, wherever reads end', async () => {
     const nonce = 'abcdef0123456789abcdef0123456789'
-    const chunks: string[] = []
+    const mib = 1 << 20 // a stream reads 64 KiB at a time, so a read ends at each of these
+    const lines: string[] = []
     let bytes = 0
     let planted = 0
-    // Lines of the visitor all over the ends of blocks of 1 MiB, among lines of many lengths.
-    for (let i = 0; bytes < 6 << 20; i++) {
-      const toEnd = (1 << 20) - (bytes % (1 << 20))
-      const isNear = toEnd < 600
-      const text = isNear
+    // Lines of the visitor lie around the ends of six reads, among lines of all lengths up to 400 (37 and 400 share no divisor).
+    for (let i = 0; bytes < 6 * mib; i++) {
+      const isNearEnd = mib - (bytes % mib) < 600
+      const text = isNearEnd
         ? line({ event: 'refused', requestId: `r-${planted++}`, nonce })
         : line({ event: 'refused', requestId: `other-${i}`, pad: 'x'.repeat((i * 37) % 400) })
-      chunks.push(text)
+      lines.push(text)
       bytes += text.length + 1
     }
-    const path = file('large.log', chunks.join('\n'))
+    const path = file('large.log', lines.join('\n'))
     assert.ok(planted > 20)
     const { records, skipped } = await searchLogs([path], { text: nonce, kind: 'nonce' })
     const found = records.map(({ requestId }) => requestId).join()
@@ -277,7 +263,7 @@ describe('on logs of any kind', () => {
     const byRequest = await searchLogs([path], { text: 'r-7', kind: 'id' })
     assert.equal(byRequest.records.length, planted)
     truncateSync(path, 0)
-    truncateSync(path, 48 << 20) // NULs, as `copytruncate` may leave them
+    truncateSync(path, 48 * mib) // NULs, as `copytruncate` may leave them
     appendFileSync(path, line({ event: 'refused', requestId: 'r-last' }))
     const before = process.cpuUsage()
     assert.equal((await searchLogs([path], { text: 'r-last', kind: 'id' })).records.length, 1)
@@ -287,8 +273,9 @@ describe('on logs of any kind', () => {
   test('explain ADDRESS prints its last ten visits, in whatever order the logs are given', async () => {
     const [first, second] = ['web1', 'web2'].map((hostname, host) => {
       const lines = Array.from({ length: 3000 }, (_, i) => {
-        const nonce = (i >> 1).toString(16).padStart(32, '0')
-        // One in two bears the address, which another has as its beginning.
+        const visit = Math.floor(i / 2)
+        const nonce = visit.toString(16).padStart(32, '0')
+        // Of the two lines of a visit one bears the address, with which the other's address begins.
         const ip = i % 2 === 0 ? '2001:db8::1' : '2001:db8::11'
         return line({ event: 'refused', requestId: `r-${host}-${i}`, time: 10_000 + i, hostname, nonce, ip })
       })
@@ -300,7 +287,7 @@ describe('on logs of any kind', () => {
     ]) {
       const { records, isCut, read } = await searchLogs(paths, { text: '2001:db8::1', kind: 'address' })
       assert.equal(new Set(records.map(({ nonce }) => nonce)).size, 10)
-      assert.equal(records.length, 40)
+      assert.equal(records.length, 40) // two lines of each visit, at either host
       assert.equal(records[0]!.time, 12_980)
       assert.ok(isCut)
       assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
@@ -352,7 +339,7 @@ describe('on logs of any kind', () => {
     const last = line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-last', time: 2002 })
     const path = file('visits.log', [last, refusal, ...used].join('\n'))
     const { records, isCut } = await searchLogs([path], { text: 'same', kind: 'id' })
-    assert.deepEqual([records.length, records.at(-1)!.nonce, isCut], [1000, 'n-last', true])
+    assert.deepEqual([records.length, records.at(-1)!.nonce, isCut], [1000, 'n-last', true]) // RECORDS_MAX of search.ts
     assert.equal(records.at(-2)!.event, 'refused')
   })
 

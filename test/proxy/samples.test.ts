@@ -1,4 +1,7 @@
-/** The configurations of nginx, HAProxy and Apache from the documentation, with only addresses, files and times replaced. */
+/**
+ * The configurations of nginx, HAProxy and Apache from the documentation, with only addresses, files and times replaced: visitors
+ * are who they are, cannot redeem, and notice no host that restarts, hangs or is attacked.
+ */
 
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
@@ -34,12 +37,13 @@ const REDEMPTION_PATHS = words(
 const HAPROXY = sample('haproxy', 'mode http')
 const APACHE = sample('apache', 'ProxyPass')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
-const TWO = sample('nginx', 'server 10.0.0.6:8080')
-const CDN = sample('nginx', 'ssl_verify_client')
+const FOR_TWO_HOSTS = sample('nginx', 'server 10.0.0.6:8080')
+const BEHIND_CDN = sample('nginx', 'ssl_verify_client')
 /** For two hosts the page says what changes: the upstream, and more lines of the server, which go before its locations. */
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
-const MORE = /^server \{\n([\s\S]*)^\}/m.exec(TWO)![1]!
-const NGINX_TWO = NGINX.replace(UPSTREAM, UPSTREAM.exec(TWO)![0]).replace('  location / {', `${MORE}$&`)
+const [upstreamOfTwo] = UPSTREAM.exec(FOR_TWO_HOSTS)!
+const [, serverOfTwo] = /^server \{\n([\s\S]*)^\}/m.exec(FOR_TWO_HOSTS)!
+const NGINX_TWO = NGINX.replace(UPSTREAM, upstreamOfTwo).replace('  location / {', `${serverOfTwo}$&`)
 /** Times that suit a busy machine. */
 const PATIENT: Readonly<Record<string, string>> = {
   'connect_timeout 1s': 'connect_timeout 20s',
@@ -47,6 +51,7 @@ const PATIENT: Readonly<Record<string, string>> = {
   'timeout server 2s': 'timeout check 20s\n  timeout server 20s',
 }
 
+/** For how long an attacker sends odd requests, while other visitors come. */
 const HOSTILE_MS = 6000
 const LARGE_BODY = 'x'.repeat(900_000)
 const headOf = (...lines: readonly string[]) => `${lines.join('\r\n')}\r\n\r\n`
@@ -62,11 +67,11 @@ const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]]
   [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
 ]
 
-/** With a server beside it that asks for no certificate. */
+/** The CDN's server, and another one beside it that asks for no certificate. */
 const NGINX_CDN =
   UPSTREAM.exec(NGINX)![0] +
-  CDN +
-  CDN.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
+  BEHIND_CDN +
+  BEHIND_CDN.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
 
 const certificates = new Certificates({ names: `DNS:${NAME}` })
 const redis = await RedisServer.start()

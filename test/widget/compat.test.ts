@@ -296,7 +296,7 @@ test('a page that resets at each call starts no endless round; one whose functio
 }`
   const { page } = await open('hcaptcha', '', { query: '?render=explicit&onload=loaded', script })
   await called(page, 'loaded')
-  const wrongKeys = ['10000000-ffff-ffff-ffff-000000000001', 'site_0000000000000000000000'] // of hCaptcha's tests; unknown
+  const wrongKeys = ['10000000-ffff-ffff-ffff-000000000001', 'site_0000000000000000000000'] // hCaptcha's test key, and an unknown one
   for (const key of wrongKeys) await evaluate(page, `go('${key}', 'error-callback', hcaptcha.reset)`)
   await evaluate(page, `go('${SITE_KEY}', 'expired-callback', () => { throw 'wrong' })`)
   await called(page, 'passed')

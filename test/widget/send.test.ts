@@ -196,7 +196,7 @@ test('a long solve: progress, a word after 10 and 30 seconds, and no button', as
   await bar.waitFor()
   await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // it hashes
   for (const seconds of [1, 11, 20]) {
-    // so looks are taken before the words, after the first, and after the second
+    // Looks are taken before the words, after the first, and after the second.
     for (let second = 0; second < seconds; second++) await page.clock.fastForward(1000) // a timer that is due fires once
     await page.waitForTimeout(100)
     assert.equal(await page.locator('pow-gate button').isVisible(), false)
@@ -230,7 +230,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
   const form = `${FAR}<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate><button>Send</button></form>`
   const visit = { viewport: { width: 400, height: 300 } }
-  const page = await open('', { visit, fields: '', script: form.repeat(9) + scriptTag(gateway) }) // nine after the page's own
+  const page = await open('', { visit, fields: '', script: form.repeat(9) + scriptTag(gateway) }) // ten with the page's own
   await untilState(page, 'verified')
   await page.waitForTimeout(500)
   assert.equal(gateway.count('GET /challenge'), 1)
