@@ -24,7 +24,6 @@ const KEEP_MS = 120_000
 const LATEST_MS = 1000
 const WELL_MS = 60_000
 
-/** What the load needs to know about the servers. */
 export interface Topology {
   readonly url: string
   readonly isCluster: boolean

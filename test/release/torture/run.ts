@@ -26,7 +26,6 @@ const PROBLEMS_MAX = 5000
 /** The service's log message for an exception during a request. */
 const FAULT = 'a request ran into a fault'
 
-/** What all parts of a run record. */
 class Records {
   /** What was done, for example "10,000 tokens x 64 on redis". */
   readonly sizes: string[] = []
