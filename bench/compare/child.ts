@@ -15,7 +15,7 @@ export interface StartOrder {
   readonly endpoint: Endpoint
   readonly store: StoreKind
   readonly warmUpMs: number
-  /** Altogether; it comes in turns. */
+  /** All turns of the load together, so that enough requests are built. */
   readonly measureMs: number
 }
 
@@ -24,7 +24,7 @@ export type Order = StartOrder | { readonly type: 'load'; readonly ms: number }
 type ServerModule = Pick<typeof import('../http/server.ts'), 'startService'>
 type TrafficModule = Pick<typeof import('../http/traffic.ts'), 'buildTraffic'>
 
-/** Requests are built for this rate; where they run out, what was measured until then counts. */
+/** Requests are built for this rate, but no more than memory allows. Where they run out, what was measured until then counts. */
 const REQUESTS_PER_SECOND_MAX = 60_000
 const REQUESTS_MAX = 600_000
 
@@ -45,7 +45,7 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
     () => moduleOf<TrafficModule>('test/harness/load/traffic.ts'), // where it was before December 2026
   )
   endpoint = asked
-  // Revisions before December 2026 take a flag here, whether requests come through a proxy; {} counts as true.
+  // Revisions before December 2026 take a flag here, whether requests come through a proxy: an object means yes.
   running = await startService(store, {})
   const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
   const count = Math.min(REQUESTS_MAX, wanted)

@@ -1,4 +1,4 @@
-/** `npm run bench:compare -- REV`. */
+/** `npm run bench:compare -- REV`: builds the revision beside this tree, has both measured in pairs, and reports each case. */
 
 import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
@@ -52,10 +52,11 @@ async function compare(options: Options): Promise<number> {
     const folders = { old: processes.compileTree(roots.old), new: processes.compileTree(roots.new) }
     const jobs = jobsOf(options, { roots, processes, folders })
     if (jobs.length === 0) throw new UsageError(`--filter: no case has ${options.filter} in its name`)
-    for (const root of jobs.some(({ part }) => part === 'http') ? Object.values(roots) : []) {
-      tell(`building ${root}`)
-      await build(root)
-    }
+    if (jobs.some(({ part }) => part === 'http'))
+      for (const root of Object.values(roots)) {
+        tell(`building ${root}`)
+        await build(root)
+      }
     measured.push(...jobs.map(job => ({ job, pairs: [] })))
     await measurePairs(measured, options)
   } finally {

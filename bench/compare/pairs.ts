@@ -39,9 +39,10 @@ export type Options = Values<typeof OPTIONS> & {
   readonly revision: string
 }
 
-/** Costs that one measurement tells; of each, less is better. */
+/** What is measured at a time: an endpoint on a store, or a step. Each of its costs is a case of the report, and less is better. */
 interface Job {
   readonly part: Part
+  /** In the order in which a Pair has their values. */
   readonly costs: readonly { readonly name: string; readonly unit: 'us' | 'ns' | 'bytes' }[]
   /** @param pair its number: which tree goes first alternates */
   readonly measure: (pair: number) => Promise<Pair | SideProblem>
@@ -58,9 +59,9 @@ interface Tools {
 export function jobsOf(options: Options, tools: Tools): Job[] {
   const { only, endpoint: endpoints, store: stores, filter = '' } = options
   const loads = endpoints.flatMap(endpoint => stores.map(store => loadJob(endpoint, store, options, tools)))
-  // These two measure node:crypto itself, which no tree changes.
-  const ours = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN)
-  const steps = ours.map(({ name }) => stepJob(name, options, tools))
+  // HASH and PLAIN measure node:crypto itself, which no tree changes.
+  const treeSteps = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN)
+  const steps = treeSteps.map(({ name }) => stepJob(name, options, tools))
   return [...loads, ...steps].filter(({ part, costs }) => {
     return only.includes(part) && costs.some(({ name }) => name.includes(filter))
   })
@@ -84,12 +85,11 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
   const measure = async (pair: number) => {
     const sides: readonly Side[] = pair % 2 === 0 ? ['old', 'new'] : ['new', 'old']
     const steps = sides.map((side): StepOf => ({ folder: folders[side], name }))
-    const all = await processes.measure(steps, seconds * STEP_SHARE * 1000)
     const values: Partial<Record<Side, number[]>> = {}
-    for (const [index, figures] of all.entries()) {
-      const side = sides[index]!
+    for (const [index, figures] of (await processes.measure(steps, seconds * STEP_SHARE * 1000)).entries()) {
+      const side = sides[index]! // figures come in the order of the steps
       if ('problem' in figures) return { side, problem: figures.problem }
-      // A ratio needs something to divide by.
+      // No garbage counts as one byte, because new/old needs something to divide by.
       values[side] = [figures.cpuNs, Math.max(1, Math.round(figures.garbageBytes))]
     }
     return values as Pair
@@ -108,18 +108,16 @@ export interface Measured {
   problem?: SideProblem
 }
 
-/** Costs in pairs: the nth of each were measured beside each other. */
-export function seriesOf({ pairs }: Measured, cost: number) {
-  return { olds: pairs.map(({ old }) => old[cost]!), news: pairs.map(pair => pair.new[cost]!) }
+/** The values of one of the job's costs in all pairs: the nth of `olds` was measured beside the nth of `news`. */
+export function seriesOf({ pairs }: Measured, costIndex: number) {
+  return { olds: pairs.map(pair => pair.old[costIndex]!), news: pairs.map(pair => pair.new[costIndex]!) }
 }
 
-type Limits = Pick<Options, 'within' | 'pairs' | 'minutes'>
-
-/** Fewer pairs of a case have no interval. */
+/** With fewer pairs a case has no confidence interval. */
 const INTERVAL_PAIRS_MIN = 2
 
 /** Adds pairs to all jobs in rounds. */
-export async function measurePairs(all: readonly Measured[], limits: Limits): Promise<void> {
+export async function measurePairs(all: readonly Measured[], limits: Options): Promise<void> {
   const endMs = performance.now() + limits.minutes * 60_000
   for (let pair = 0; ; pair++) {
     const open = all.filter(one => needsMore(one, limits))
@@ -127,7 +125,7 @@ export async function measurePairs(all: readonly Measured[], limits: Limits): Pr
     for (const one of open) {
       if (pair >= INTERVAL_PAIRS_MIN && performance.now() > endMs) return
       const found = await one.job.measure(pair)
-      // Its processes have ended, which is no result.
+      // Ctrl-C has ended the processes too: what they then answer is no result.
       if (hasSignal()) throw new Error('stopped')
       if ('problem' in found) one.problem = found
       else one.pairs.push(found)
@@ -136,22 +134,23 @@ export async function measurePairs(all: readonly Measured[], limits: Limits): Pr
   }
 }
 
-/** So many pairs at most, however far apart they are. */
+/** A job gets no more pairs, however wide the intervals of its costs still are. */
 const PAIRS_MAX = 100
 
-function needsMore(one: Measured, { within, pairs: least }: Limits): boolean {
+function needsMore(one: Measured, { within, pairs: least }: Options): boolean {
   if (one.problem !== undefined || one.pairs.length >= PAIRS_MAX) return false
   if (one.pairs.length < least) return true
-  return one.job.costs.some(({ unit }, cost) => {
+  return one.job.costs.some(({ unit }, costIndex) => {
     if (unit === 'bytes') return false // they are counted, not sampled
-    const { olds, news } = seriesOf(one, cost)
+    const { olds, news } = seriesOf(one, costIndex)
     return reachOf(pairedRatio(olds, news)) > within / 100
   })
 }
 
+/** The first cost of the pair that was measured last. */
 function progress({ job: { costs }, pairs, problem }: Measured): string {
   const { name, unit } = costs[0]!
   if (problem !== undefined) return `${name}: ${problem.side} failed: ${problem.problem}`
-  const { old, new: now } = pairs.at(-1)!
-  return `${name}, pair ${pairs.length}: ${old[0]!.toFixed(2)} -> ${now[0]!.toFixed(2)} ${unit}`
+  const latest = pairs.at(-1)!
+  return `${name}, pair ${pairs.length}: ${latest.old[0]!.toFixed(2)} -> ${latest.new[0]!.toFixed(2)} ${unit}`
 }

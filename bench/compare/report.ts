@@ -1,4 +1,4 @@
-/** The verdict on all cases, as tables. */
+/** The verdict on each case, from its pairs: the ratio new/old with its confidence interval, as a table and as an exit code. */
 
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
@@ -15,7 +15,7 @@ interface CaseReport {
   readonly old?: Spread
   readonly new?: Spread
   readonly ratio?: PairedRatio
-  /** The share of a change that would have shown 39 times of 40: twice what the interval reaches from its middle. */
+  /** A change of this share would have shown 39 times of 40: twice the interval's reach, as luck seldom takes more than one of them. */
   readonly couldSee?: number
   /** Why it could not be compared, or failed. */
   readonly problem?: string
@@ -26,23 +26,24 @@ type Comparison = ReturnType<typeof comparisonOf>
 export function comparisonOf(options: Options, commit: string, measured: readonly Measured[]) {
   const { cpu, node } = machine()
   const { revision, threshold } = options
-  const cases = measured.flatMap(one => one.job.costs.map((_, cost) => caseReport(one, cost, threshold)))
+  const cases = measured.flatMap(one => one.job.costs.map((_, index) => caseReport(one, index, threshold)))
   return { revision, commit, node, cpu, options, cases }
 }
 
-function caseReport(measured: Measured, cost: number, threshold: number): CaseReport {
+function caseReport(measured: Measured, costIndex: number, threshold: number): CaseReport {
   const { job, pairs, problem } = measured
-  const head = { ...job.costs[cost]!, pairs: pairs.length, isRegression: false }
+  const common = { ...job.costs[costIndex]!, pairs: pairs.length, isRegression: false }
   // What only this tree cannot do is its fault; what the revision cannot do is no fault of this tree.
-  if (problem?.side === 'new') return { ...head, verdict: 'FAILED', problem: `this tree: ${problem.problem}` }
+  if (problem?.side === 'new')
+    return { ...common, verdict: 'FAILED', problem: `this tree: ${problem.problem}` }
   if (problem !== undefined || pairs.length === 0) {
     const why = problem === undefined ? 'stopped before the first pair' : `the revision: ${problem.problem}`
-    return { ...head, verdict: 'not comparable', problem: why }
+    return { ...common, verdict: 'not comparable', problem: why }
   }
-  const { olds, news } = seriesOf(measured, cost)
+  const { olds, news } = seriesOf(measured, costIndex)
   const ratio = pairedRatio(olds, news)
   return {
-    ...head,
+    ...common,
     verdict: verdictOf(ratio),
     isRegression: isRegression(ratio, threshold),
     old: spreadOf(olds),
@@ -52,19 +53,19 @@ function caseReport(measured: Measured, cost: number, threshold: number): CaseRe
   }
 }
 
-/** 0: nothing is too slow. */
+/** @returns 0 if something was compared, nothing is too slow and nothing failed in this tree */
 export function exitCodeOf(cases: readonly CaseReport[]): 0 | 1 {
   const isBad = cases.some(one => one.isRegression || one.verdict === 'FAILED')
   const isEmpty = !cases.some(({ ratio }) => ratio !== undefined)
   return isBad || isEmpty ? 1 : 0
 }
 
-/** Bytes are neither fast nor slow. */
-const OF_BYTES: Readonly<Record<string, string>> = { slower: 'more', faster: 'less' }
+/** Bytes are neither fast nor slow, so these words replace the verdict's. */
+const BYTES_WORDS: Readonly<Record<string, string>> = { slower: 'more', faster: 'less' }
 
 function verdictText({ verdict, unit, problem, isRegression: isBad }: CaseReport, threshold: number): string {
   if (problem !== undefined) return `${verdict}: ${problem}`
-  const word = unit === 'bytes' ? (OF_BYTES[verdict] ?? verdict) : verdict
+  const word = unit === 'bytes' ? (BYTES_WORDS[verdict] ?? verdict) : verdict
   return isBad ? `${word.toUpperCase()}, beyond ${threshold}` : word
 }
 

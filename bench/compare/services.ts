@@ -13,7 +13,7 @@ import type { Order, StartOrder } from './child.ts'
 
 export type Side = 'old' | 'new'
 export type Roots = Readonly<Record<Side, string>>
-/** What one measurement of both trees tells: a value of each for each cost. */
+/** What one measurement of both trees tells: for each tree, a value of each cost of the job (pairs.ts), in their order. */
 export type Pair = Readonly<Record<Side, readonly number[]>>
 /** Why there is nothing to compare, and on whose side. */
 export interface SideProblem extends Problem {
@@ -43,7 +43,7 @@ export async function measureServices(
   const running = { stop: () => Promise.all(SIDES.map(side => trees[side].stop())).then(() => {}) }
   leftovers.add(running)
   const start = { type: 'start', endpoint, store, warmUpMs, measureMs } as const
-  let asked: Side = 'old'
+  let asked: Side = 'old' // if a step throws, this side has the problem
   const ask = <Result>(side: Side, order: Order) => {
     asked = side
     return trees[side].ask<Result>(order)
@@ -51,7 +51,7 @@ export async function measureServices(
   try {
     for (const side of SIDES) await ask(side, start)
     const results: Record<Side, RunResult[]> = { old: [], new: [] }
-    const rounds = Math.max(1, Math.round(measureMs / TURN_MS / 2))
+    const rounds = Math.max(1, Math.round(measureMs / TURN_MS / 2)) // each has two turns of each side
     const ms = Math.min(TURN_MS, measureMs / 2)
     for (let round = 0; round < rounds; round++)
       for (const side of TURNS[(pair + round) % 2]!) results[side].push(await ask(side, { type: 'load', ms }))

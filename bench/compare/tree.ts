@@ -21,7 +21,6 @@ import { THIS_TREE } from '../micro/processes.ts'
 
 export interface Checkout {
   readonly root: string
-  /** Removes the worktree and everything in it. */
   stop(): Promise<void>
 }
 

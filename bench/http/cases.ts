@@ -24,7 +24,7 @@ type LoadRun = Run<Figures>
 
 export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<LoadRun[]> {
   const runs: LoadRun[] = []
-  let bare: LoadRun | undefined
+  let bare: LoadRun | undefined // the first of the returned runs
   for (const store of rig.options.store) {
     const run = await runOn(rig, endpoint, store)
     runs.push(run)

@@ -1,4 +1,4 @@
-/** `npm run bench:http`. */
+/** `npm run bench:http`: the cases at full load and the latencies at fixed rates, or with --profile CPU profiles. */
 
 import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
@@ -66,8 +66,9 @@ async function profiles(rig: Rig): Promise<number> {
   const files: string[] = []
   for (const endpoint of options.endpoint)
     for (const store of options.store) {
-      files.push(await profile(rig, endpoint, store))
-      tell(`/${endpoint} on ${store}: ${files.at(-1)}`)
+      const file = await profile(rig, endpoint, store)
+      files.push(file)
+      tell(`/${endpoint} on ${store}: ${file}`)
     }
   const about =
     'CPU profiles of the worker at full load; DevTools (Performance, Load profile) and speedscope read them.'

@@ -188,13 +188,12 @@ const INTRO =
   'The service on loopback, beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes. Ratios are taken within a repetition; they count, not the absolutes.'
 
 export function reportOf(rows: readonly Row[], options: Options): string {
-  const [full, paced] = [true, false].map(isFull =>
-    rows.filter(({ busy }) => (busy === undefined) === isFull),
-  )
+  const full = rows.filter(({ busy }) => busy === undefined)
+  const atRates = rows.filter(({ busy }) => busy !== undefined)
   const section = (shown: string, legend: string) => (shown === '' ? [] : [shown, legend])
   return reportText([
-    ...section(loadTable(full!), loadLegend(options)),
-    ...section(table('Latency at fixed rates', LATENCY_CELLS, paced!), LATENCY_LEGEND),
+    ...section(loadTable(full), loadLegend(options)),
+    ...section(table('Latency at fixed rates', LATENCY_CELLS, atRates), LATENCY_LEGEND),
     aimsText(aimsOf(rows)),
     INTRO,
   ])

@@ -21,7 +21,7 @@ type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' 
 export type Target = ReturnType<typeof targetOf>
 
 /**
- * @param marker what each body must contain; '' for the bare server, which is sent the same requests as often as it takes
+ * @param marker what each body must contain; '' means the bare server: any body will do, and requests are sent again when they run out
  * @param seeded how many visitors have fetched their challenge; only of /verify
  */
 function targetOf({ load }: Rig, { port, ownPids, redisPids }: Server, marker: string, seeded?: number) {

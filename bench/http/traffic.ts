@@ -72,7 +72,7 @@ export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
   return bytes.subarray(index === 0 ? 0 : ends[index - 1]!, ends[index]!)
 }
 
-/** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
+/** Maps indexes to all integers below 2^24, each once since the factor is odd: neighbours in time are no neighbours as keys. */
 function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
 }

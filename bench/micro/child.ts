@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { carryOut } from '../../test/harness/processes.ts'
-import { measured } from '../disturbance.ts'
+import { type Measured, measured } from '../disturbance.ts'
 import { garbageOf, type Timing, timingsOf } from './measuring.ts'
 import { type Load, STEPS } from './steps.ts'
 import { requireRight } from './work.ts'
@@ -21,8 +21,7 @@ export interface MeasureOrder {
 
 export interface Figures extends Timing {
   readonly garbageBytes: number
-  /** Cores that others used meanwhile, on average. */
-  readonly othersBusy: number | undefined
+  readonly othersBusy: Measured<unknown>['othersBusy']
 }
 
 /** Why a step cannot be measured; stands in place of its figures. */
@@ -42,12 +41,12 @@ async function prepared({ folder, name }: StepOf) {
 }
 
 carryOut(async ({ steps, milliseconds }: MeasureOrder): Promise<(Figures | Problem)[]> => {
-  const all = []
-  for (const step of steps) all.push(await prepared(step))
-  const works = all.flatMap(one => ('problem' in one ? [] : [one]))
+  const worksOrProblems = []
+  for (const step of steps) worksOrProblems.push(await prepared(step))
+  const works = worksOrProblems.flatMap(one => ('problem' in one ? [] : [one]))
   const { value: timings, othersBusy } = await measured(async () => timingsOf(works, milliseconds))
   const figures: (Figures | Problem)[] = []
-  for (const one of all) {
+  for (const one of worksOrProblems) {
     if ('problem' in one) figures.push(one)
     else figures.push({ ...timings[works.indexOf(one)]!, garbageBytes: await garbageOf(one), othersBusy })
   }

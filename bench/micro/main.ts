@@ -1,4 +1,4 @@
-/** `npm run bench`. */
+/** `npm run bench`: measures the steps of steps.ts, each repetition in a fresh process (child.ts), and reports them. */
 
 import { integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'

@@ -54,9 +54,10 @@ function takeTurn({ pass, count }: Work) {
   return { ms, cpuUs: user + system, operations }
 }
 
-const MEASUREMENTS = 7
-/** After so many passes that a collection spoiled, it is tried with half the operations. */
-const COLLECTED_MAX = 3
+/** The least growth of so many passes counts, none of which a collection has spoiled. */
+const PASSES = 7
+/** After so many passes that a collection spoiled, half as many operations are tried, which leave half as much to collect. */
+const SPOILED_MAX = 3
 /** The observer hears of a collection some turns of the event loop later. */
 const SETTLE_MS = 2
 
@@ -76,8 +77,8 @@ export async function garbageOf({ pass, count }: Work): Promise<number> {
     for (let operations = count; operations >= 1; operations >>= 1) {
       const growth = await leastGrowth(pass, operations, collections, gc)
       if (growth === undefined) continue
-      const own = await leastGrowth(() => 0, operations, collections, gc)
-      if (own !== undefined) return Math.max(0, (growth - own) / operations)
+      const ofMeasuring = await leastGrowth(() => 0, operations, collections, gc)
+      if (ofMeasuring !== undefined) return Math.max(0, (growth - ofMeasuring) / operations)
     }
     throw new Error('a single operation is too much for one garbage collection')
   } finally {
@@ -85,19 +86,19 @@ export async function garbageOf({ pass, count }: Work): Promise<number> {
   }
 }
 
-/** Bytes of one pass; undefined if collections spoiled COLLECTED_MAX passes. */
+/** Bytes of one pass; undefined if collections spoiled SPOILED_MAX passes. */
 async function leastGrowth(
   pass: Work['pass'],
   operations: number,
   collections: Collections,
   gc: NodeJS.GCFunction,
 ): Promise<number | undefined> {
-  const heap: number[] = []
-  const external: number[] = []
+  const heapGrowths: number[] = []
+  const bufferGrowths: number[] = []
   gc()
   // A whole collection also drops what is made again at the first use after it, which is no garbage of the step.
   pass(operations)
-  for (let collected = 0; heap.length < MEASUREMENTS; ) {
+  for (let spoiled = 0; heapGrowths.length < PASSES; ) {
     // Makes room for a pass. Another thread frees the dead buffers, and the second collection waits for that.
     gc({ type: 'minor' })
     gc({ type: 'minor' })
@@ -109,13 +110,14 @@ async function leastGrowth(
     const endMs = performance.now()
     await setTimeout(SETTLE_MS)
     if (collections.isAnyWithin(startMs, endMs)) {
-      if (++collected === COLLECTED_MAX) return undefined
+      if (++spoiled === SPOILED_MAX) return undefined
     } else {
-      heap.push(after.heapUsed - before.heapUsed)
-      external.push(after.external - before.external)
+      heapGrowths.push(after.heapUsed - before.heapUsed)
+      bufferGrowths.push(after.external - before.external)
     }
   }
-  return spreadOf(heap).min + spreadOf(external).median // buffers may also be freed meanwhile: no least
+  // A buffer that is freed meanwhile would make the least growth too small, so that of buffers is the median.
+  return spreadOf(heapGrowths).min + spreadOf(bufferGrowths).median
 }
 
 type Collections = ReturnType<typeof watchCollections>

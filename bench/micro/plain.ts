@@ -24,12 +24,12 @@ export function plainVerification(
   bits: number,
   scored: (solution: Solution) => number,
 ): Work {
-  const posted = visits.map(({ addressText, solution }) => {
+  const requests = visits.map(({ addressText, solution }) => {
     const challenge = { nonce: solution.nonce, difficulty: bits, expiresAt: nowMs + CHALLENGE_LIFETIME_MS }
     const signature = signatureOf(challenge, siteKey, addressText)
     return { addressText, body: Buffer.from(JSON.stringify({ ...solution, ...challenge, signature })) }
   })
-  return over(posted, ({ addressText, body }) => {
+  return over(requests, ({ addressText, body }) => {
     const sent = parsed(body)
     if (sent === undefined || nowMs >= sent.expiresAt) return false
     if (!isSameText(sent.signature, signatureOf(sent, siteKey, addressText))) return false

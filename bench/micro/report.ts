@@ -14,6 +14,7 @@ import {
   reportText,
   right,
   spreadsOf,
+  sumOf,
   table,
   text,
 } from '../report/report.ts'
@@ -27,7 +28,7 @@ interface MicroReport {
   readonly aims: readonly Aim[]
 }
 
-/** What a step came to in each process, in the order of the processes. */
+/** By name of the step, its figures in each process. The nth of every step are of the same process. */
 type Rounds = ReadonlyMap<string, readonly Figures[]>
 
 /** A row for each step: how many processes measured it, and its figures per operation. */
@@ -48,37 +49,38 @@ const WHOLE_OVER_PLAIN_MAX = 0.6
 const SUM_OFF_MAX = 0.15
 /** A step alone has the caches for itself, and the whole shares them among its steps: that explains a difference up to this one. */
 const SUM_OFF_BY_CACHES = 0.25
-/** No object is smaller. */
+/** The least size of an object in V8's heap: a growth below it is no object for each operation. */
 const OBJECT_BYTES = 16
 
 /** Aims about ratios within a process, which do not depend on the machine's speed, and about bytes; only of measured steps. */
 export function aimsOf(rounds: Rounds): Aim[] {
-  const of = (name: string, figure: 'cpuNs' | 'garbageBytes') =>
+  const medianOf = (name: string, figure: 'cpuNs' | 'garbageBytes') =>
     spreadOf(rounds.get(name)!.map(({ [figure]: value }) => value)).median
+  /** CPU time of a step over that of other steps together, in each process. */
   const ratio = (name: string, others: readonly string[]) => {
-    const sums = rounds.get(name)!.map((_, round) => {
-      return others.reduce((sum, other) => sum + rounds.get(other)![round]!.cpuNs, 0)
+    const ratios = rounds.get(name)!.map(({ cpuNs }, round) => {
+      return cpuNs / sumOf(others.map(other => rounds.get(other)![round]!.cpuNs))
     })
-    return spreadOf(rounds.get(name)!.map(({ cpuNs }, round) => cpuNs / sums[round]!))
+    return spreadOf(ratios)
   }
   const has = (...names: readonly string[]) => names.every(name => (rounds.get(name) ?? []).length > 0)
   const aims: Aim[] = []
   if (has(PROOF, HASH)) {
     const found = ratio(PROOF, [HASH])
-    const beyond = Math.round(of(PROOF, 'garbageBytes') - of(HASH, 'garbageBytes'))
-    const isFast = of(HASH, 'cpuNs') < FAST_HASH_NS && found.median <= PROOF_OVER_FAST_HASH_MAX
+    const bytesBeyondHash = Math.round(medianOf(PROOF, 'garbageBytes') - medianOf(HASH, 'garbageBytes'))
+    const isFast = medianOf(HASH, 'cpuNs') < FAST_HASH_NS && found.median <= PROOF_OVER_FAST_HASH_MAX
     const because =
       'SHA instructions make the hash that fast, and 48 characters take 0.1 us to write on any processor'
     const about = `${PROOF} at most ${PROOF_OVER_HASH_MAX} times node's own hash`
     aims.push(atMost(about, PROOF_OVER_HASH_MAX, found, isFast ? because : undefined))
-    aims.push(garbageFree(PROOF, beyond))
+    aims.push(garbageFree(PROOF, bytesBeyondHash))
   }
   if (has(HASHWX, HASH)) {
     const about = `${HASHWX}, at most ${HASHWX_OVER_HASH_MAX} times node's own hash`
     aims.push(atMost(about, HASHWX_OVER_HASH_MAX, ratio(HASHWX, [HASH])))
-    const beyond = Math.round(of(HASHWX, 'garbageBytes') - of(HASH, 'garbageBytes'))
-    // The number of the function, which V8 boxes for the call.
-    aims.push(garbageFree(HASHWX, beyond - OBJECT_BYTES))
+    const bytesBeyondHash = Math.round(medianOf(HASHWX, 'garbageBytes') - medianOf(HASH, 'garbageBytes'))
+    // One object is not counted: V8 boxes the function's number for the call.
+    aims.push(garbageFree(HASHWX, bytesBeyondHash - OBJECT_BYTES))
   }
   if (has(WHOLE, PLAIN)) {
     const about = `${WHOLE}, at most ${WHOLE_OVER_PLAIN_MAX} times plain node:crypto`
@@ -95,7 +97,9 @@ export function aimsOf(rounds: Rounds): Aim[] {
     })
   }
   const garbage = STEPS.flatMap(({ name, garbageMax }) =>
-    garbageMax === undefined || !has(name) ? [] : garbageAim(name, garbageMax, of(name, 'garbageBytes')),
+    garbageMax === undefined || !has(name)
+      ? []
+      : garbageAim(name, garbageMax, medianOf(name, 'garbageBytes')),
   )
   return [...aims, ...garbage]
 }
@@ -104,9 +108,9 @@ function atMost(about: string, most: number, found: Spread, because?: string): A
   return { about, isMet: found.median <= most, found: text(found, 2), because }
 }
 
-function garbageFree(name: string, beyond: number): Aim {
+function garbageFree(name: string, bytesBeyondHash: number): Aim {
   const about = `${name} without garbage beyond node's own hash`
-  return { about, isMet: beyond < OBJECT_BYTES, found: `${beyond} bytes` }
+  return { about, isMet: bytesBeyondHash < OBJECT_BYTES, found: `${bytesBeyondHash} bytes` }
 }
 
 function garbageAim(name: string, most: number, found: number): Aim {
@@ -126,7 +130,6 @@ export function reportOf(micro: MicroReport): string {
   return reportText([table('Steps', cells, micro.rows), aimsText(micro.aims), legend(micro)])
 }
 
-/** Short times with a digit more. */
 function nsText(ns: Spread): string {
   return text(ns, ns.median < 100 ? 1 : 0)
 }

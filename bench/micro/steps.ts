@@ -52,13 +52,14 @@ export const PLAIN = 'whole verification, plain node:crypto'
 /** What a whole verification consists of. */
 export const PARTS_OF_WHOLE = ['parse a /verify body', 'read a nonce', PROOF, 'score', 'mint a token']
 
+/** Different inputs of each step, so that neither caches nor V8 get used to a single one; solving so many takes milliseconds. */
 const INPUTS = 256
 /** All that is judged by a clock is judged at this time, so that runs are alike. */
 const NOW_MS = Date.UTC(2026, 0, 1, 12)
 /** What nonces ask for; the inputs are solved for fewer bits, quickly. A check costs the same whatever the bits. */
 const DIFFICULTY = DIFFICULTY_MIN
 const SOLVED_BITS = 6
-/** No digest has so many zero bits. */
+/** No input's digest starts with so many zero bits, so a right check refuses them all. */
 const TOO_MANY_BITS = 32
 const THRESHOLD = 0.5
 const STORE_EPOCH = 7
@@ -98,6 +99,7 @@ async function crowd(load: Load) {
 /** Makes a solution as src/widget/flow.ts does. */
 function solutionOf(random: () => number, nonce: string): Solution {
   let counter = FIRST_COUNTER + (random() % 2 ** 31)
+  // The first SOLVED_BITS bits of the digest are zero if its first byte, without the others, is.
   while (createHash('sha256').update(proofInput(nonce, counter)).digest()[0]! >> (8 - SOLVED_BITS) > 0)
     counter++
   return {
@@ -161,7 +163,7 @@ async function proofChecking(load: Load): Promise<Work> {
 async function hashwxChecking(load: Load): Promise<Work> {
   const { checkProof } = await load('domain/pow')
   const { visits } = await crowd(load)
-  // Mixed values, as above. Solving 256 of them would take long, and the check costs the same whatever the bits.
+  // Mixed values, as in proofChecking. Solving HashWX takes long, so 0 bits are asked for: a check costs the same whatever the bits.
   const pairs = visits.map(({ solution: { nonce, counter } }) => [nonce, counter] as const)
   if (pairs.some(([nonce, counter]) => checkProof(nonce, counter, TOO_MANY_BITS, 'hashwx')))
     throw new Error('a proof of too few bits is accepted')
@@ -234,7 +236,6 @@ async function redemptionParsing(load: Load): Promise<Work> {
   return over(bodies, body => parseRedemption(body, JSON_TYPE).ok)
 }
 
-/** Parse, validate, nonce, proof, score, token. */
 async function wholeVerification(load: Load): Promise<Work> {
   const { parseSolution } = await load('http/schemas')
   const { readNonce } = await load('domain/nonce')

@@ -24,7 +24,7 @@ export function over<Input>(inputs: readonly Input[], isRight: (input: Input) =>
   return { count: inputs.length, pass: count => loop(inputs, isRight, count) }
 }
 
-/** Looks at a text as whoever sends it would: one that was put together from pieces becomes one piece. */
+/** Reads a text as sending it would: only then does V8 join the pieces that it was put together from. */
 export function isText(text: string): boolean {
   return text.length > 0 && text.charCodeAt(text.length - 1) > 0
 }

@@ -36,7 +36,7 @@ if (name === 'cap') {
     createChallengeParameters: () => ({
       algorithm: 'SHA-256',
       cost: 1,
-      counter: 20,
+      counter: 20, // the solution: found after 20 tries, and checked by one hash whatever it is
       expiresAt: new Date(Date.now() + 600_000),
     }),
     store: {

@@ -4,7 +4,6 @@ import { availableParallelism, cpus, loadavg } from 'node:os'
 import { toggle, type Values } from '../../test/harness/command-line.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 
-/** The options that every bench has. */
 export const OUTPUT = {
   json: toggle('The figures as JSON on standard output, and nothing else there.'),
 }
@@ -131,7 +130,6 @@ export function notesText(...notes: readonly string[]): string {
   return notes.filter(note => note !== '').join('; ')
 }
 
-/** "12%" */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(0)}%`
 }

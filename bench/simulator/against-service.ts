@@ -46,9 +46,9 @@ interface Seen {
 const SLOT_MS = 50 // of the trace, with one visit or none
 const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000]
 const WORKERS = 2
-const STEP_MS = 5000 // between two visits of the history
+const HISTORY_STEP_MS = 5000 // between two visits of the day before the trace
 const CARRIER = new Addresses({ addresses: 250, perNetwork: 250 }, 7)
-/** Added in each minute of the trace: of two requests exactly a limit's minute apart, a millisecond would decide. */
+/** Added in each minute of the trace: of two requests exactly a limit's minute apart, a millisecond would decide. Any few ms do. */
 const SHIFT_MS = 17
 const BASE = 16
 const SEEN_MS = 60_000 // for Redis to tell of all requests
@@ -57,7 +57,7 @@ const ADMITTED = ':l:'
 /** A line of MONITOR: seconds, the database, and who sent the command: a client's address, or `lua` for one within a script. */
 const MONITORED = /^\+([\d.]+) \[\d+ (\S+)\]/
 
-/** People, an address that asks too often, wrong counters alone and among right ones, a carrier, and a /48 in bursts. */
+/** Draws who comes in a slot: one who asks too often, wrong counters alone or among right ones, people, a /48 in bursts, a carrier. */
 function traceOf(seconds: number, seed: number): Visit[] {
   const draw = new Draw(seed)
   const [greedy, wrong, mixed] = [1, 2, 3].map(start => new Addresses({ addresses: 1 }, start).get(0))
@@ -88,7 +88,7 @@ function historyUntil(endMs: number): Service {
     const challenge = history.challenge(address)
     if ('bits' in challenge) history.verify(address, { challenge, isRight: true })
   }
-  for (; clock.nowMs < endMs; clock.nowMs += STEP_MS) {
+  for (; clock.nowMs < endMs; clock.nowMs += HISTORY_STEP_MS) {
     visit(people.get(draw.below(people.count)))
     if (draw.share() < 0.3) visit(CARRIER.get(draw.below(CARRIER.count)))
   }

@@ -1,4 +1,4 @@
-/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. effect.md says why some are missed. */
+/** Aims of the policy, which bound figures of simulated scenarios: `npm run bench:effect -- --aims`. effect.md says why some are missed. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { difficultyOf, NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
@@ -11,18 +11,20 @@ import { BINS_PER_MINUTE, type Figures } from './figures.ts'
 import { mostOf, PRICES, SCENARIOS, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
 
-const EVEN = 'end-rush, spread evenly'
+const END_RUSH_EVEN = 'end-rush, spread evenly'
 
-/** What an aim is about, at most `most` if it is met; undefined or NaN is a miss. */
+/** The figure that an aim bounds. If it is undefined or NaN, the aim is missed. */
 type ValueOf = (figures: Figures, result: Result) => number | undefined
 type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
 
-/** Its people share their network with the attacker. */
+/** A scenario whose attacker shares the network of an office's people. */
 const GRIEFER = ['nat-griefer']
 const OFFICES: readonly string[] = ['office-nat-0900', ...GRIEFER]
 const BURST = ['offices-in-burst']
 /** An office has few people, so its figures are means of this many runs. */
 const OFFICE_RUNS = 20
+/** Proofs a minute that exceed every budget, so that a returning attacker pays the highest price. */
+const FLOOD = 1e9
 /**
  * Attackers who own much address space, and how many times the base a token is to cost them. These are no wishes, but a little less
  * than the prices of today reach: a change that makes such tokens cheaper shows as a miss.
@@ -33,7 +35,7 @@ const TIMES_BASE = { 'v6-slash32': 15, 'v4-slash16': 15, 'datacentre-24s': 14 }
  * @param run simulates a scenario, with another seed for each `index`
  * @param puzzle that `run` simulates
  * @param base of all sites, bits
- * @returns the cells of aimTable
+ * @returns a row for each aim: the aim, the bound, what was found, met or MISSED
  */
 export function aimRows(
   run: (scenario: Scenario, index: number) => Result,
@@ -58,8 +60,8 @@ export function aimRows(
   return [
     ...rows(ofPeople(quietP95)),
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(puzzle, base, 0)),
-    atLeast("attackers' CPU a proof over ours, at a site under attack", 1000, costRatio(puzzle, base, 1e9)),
-    ...rows(ofAttacks(attacked, results.get(EVEN)![0]!)),
+    atLeast("attackers' CPU a proof over ours, at a site under attack", 1000, costRatio(puzzle, base, FLOOD)),
+    ...rows(ofAttacks(attacked, results.get(END_RUSH_EVEN)![0]!)),
     ...Object.entries(TIMES_BASE).map(([name, least]) =>
       atLeast(`${name}: times the base that a token takes`, least, found(name, timesBase)),
     ),
@@ -147,7 +149,7 @@ function withEven(scenario: Scenario): Scenario[] {
     ...attack,
     rate: (attack.rate as { perMinute: number }).perMinute,
   }))
-  return [scenario, { ...scenario, name: EVEN, attacks: even }]
+  return [scenario, { ...scenario, name: END_RUSH_EVEN, attacks: even }]
 }
 
 /** Mean work of people while the attack lasts. */

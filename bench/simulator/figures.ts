@@ -148,8 +148,7 @@ function spanOf(attacks: Scenario['attacks'] & object): readonly [number, number
 }
 
 function delaysBy(visits: readonly Visit[], key: 'people' | 'device') {
-  const groups = grouped(visits, visit => visit[key])
-  const entries = groups.map(group => [group[0]![key], delaysOf(group)] as const)
+  const entries = grouped(visits, visit => visit[key]).map(same => [same[0]![key], delaysOf(same)] as const)
   return Object.fromEntries<ReturnType<typeof delaysOf>>(entries)
 }
 
@@ -187,23 +186,24 @@ function meanBitsIn({ bins }: Measure, fromBin: number, toBin: number): number |
 
 /**
  * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
- * are over the minute from each ten seconds on. "As before" is within the tolerance of the mean, or of the worst ten seconds if
- * these were worse: ten seconds after the attack are worse still by chance, in one run of two.
+ * are over the minute from each ten seconds on, because single ten seconds exceed by chance, in one run of two, what counts as before:
+ * the mean bits before the attack plus the tolerance, or those of the worst ten seconds if these were more.
  */
 function recovery({ attacks = [], minutes }: Scenario, measure: Measure, tolerance: number) {
   if (attacks.length === 0) return undefined
   const [fromMs, toMs] = spanOf(attacks)
-  const first = Math.floor(fromMs / BIN_MS)
+  const attackBin = Math.floor(fromMs / BIN_MS)
   // Hard challenges keep an attacker's processors busy for minutes more.
   const lastToken = measure.bins.findLastIndex(({ attackTokens }) => attackTokens > 0)
-  const end = Math.max(Math.ceil(toMs / BIN_MS), lastToken + 1)
-  const last = minutes * BINS_PER_MINUTE
-  const quietBits = meanBitsIn(measure, 0, first)
-  if (end >= last || quietBits === undefined) return undefined
-  const quiet = measure.bins.slice(0, first).flatMap((_, bin) => meanBitsIn(measure, bin, bin + 1) ?? [])
+  const overBin = Math.max(Math.ceil(toMs / BIN_MS), lastToken + 1)
+  const endBin = minutes * BINS_PER_MINUTE
+  const quietBits = meanBitsIn(measure, 0, attackBin)
+  if (overBin >= endBin || quietBits === undefined) return undefined
+  const quiet = measure.bins.slice(0, attackBin).flatMap((_, bin) => meanBitsIn(measure, bin, bin + 1) ?? [])
   const most = Math.max(quietBits + tolerance, ...quiet)
-  for (let bin = last - BINS_PER_MINUTE; bin >= end; bin--)
+  // Goes back from the scenario's end: the last minute that is harder than before the attack ends the recovery.
+  for (let bin = endBin - BINS_PER_MINUTE; bin >= overBin; bin--)
     if ((meanBitsIn(measure, bin, bin + BINS_PER_MINUTE) ?? 0) > most)
-      return ((bin + 1 - end) * BIN_MS) / 1000
+      return ((bin + 1 - overBin) * BIN_MS) / 1000
   return 0
 }

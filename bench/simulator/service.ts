@@ -49,7 +49,6 @@ export interface Solution {
 
 type SiteChoice = Pick<Scenario, 'base'> & { readonly puzzle?: PuzzleName }
 
-/** A service of one site. */
 export class Service {
   readonly puzzle: PuzzleName
   /** The meters by their names in Redis, without the shard. Whoever continues a history takes them over. */

@@ -141,11 +141,11 @@ export class Addresses {
     const { version, perNetwork, networksPerBlock } = this.#plan
     const network = Math.floor(index / perNetwork)
     const host = index % perNetwork
-    const size = version === 4 ? 16 : 256 // networks of a /20, or of a /40: the least block
+    const leastBlock = version === 4 ? 16 : 256 // networks of a /20, or of a /40
     // 7919 is a prime, so that plans begin far apart. A larger block begins where a /16 or a /32 does.
     const block = (Math.floor(network / networksPerBlock) * SPREAD + this.#start * 7919) % BLOCKS
-    const first = networksPerBlock > size ? block - (block % size) : block
-    const id = first * size + (network % networksPerBlock)
+    const firstBlock = networksPerBlock > leastBlock ? block - (block % leastBlock) : block
+    const id = firstBlock * leastBlock + (network % networksPerBlock) // of the network, among all that there are
     if (version === 4)
       return V4_PREFIX + String.fromCharCode(OCTETS[id >> 16]!, (id >> 8) & 0xff, id & 0xff, host)
     const high = String.fromCharCode(0x20, 0x01, id >> 24, (id >> 16) & 0xff, (id >> 8) & 0xff, id & 0xff)

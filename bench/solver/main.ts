@@ -1,4 +1,4 @@
-/** `npm run bench:solver`. */
+/** `npm run bench:solver`: serves a page with all solvers, opens it in a browser, and has runs.ts measure them there. */
 
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -26,7 +26,6 @@ export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], puzzles: [['hashwx', 1
 
 type Puzzle = readonly [puzzle: PuzzleName, bits: number]
 
-/** The times of one page. */
 interface Run {
   /** Time from the navigation to the token. */
   readonly tokenMs: number
@@ -113,7 +112,7 @@ async function measureIn(group: CpuGroup, { shares, puzzles, runs }: typeof SLOW
     for (const [puzzle, bits] of puzzles) {
       const difficulty = { base: bits, min: bits, max: bits }
       const { siteKey } = await service.createSite({ puzzle, difficulty })
-      const script = `<script>${NOTE}</script><script src="${gateway.origin()}/widget.js"></script>`
+      const script = `<script>${PAGE_SCRIPT}</script><script src="${gateway.origin()}/widget.js"></script>`
       pages.add(`/${puzzle}/${bits}`, formPage(`site-key="${siteKey}"`, { script }))
     }
     const rows: SlowRow[] = []
@@ -133,8 +132,8 @@ async function measureIn(group: CpuGroup, { shares, puzzles, runs }: typeof SLOW
   }
 }
 
-/** Runs in the page, before the widget. */
-const NOTE = `window.longestTaskMs = 0 // if none took 50 ms
+/** Runs in the page before the widget: notes the longest task, and promises the times of the token. */
+const PAGE_SCRIPT = `window.longestTaskMs = 0 // if none took 50 ms
 new PerformanceObserver(list => {
   for (const { duration } of list.getEntries()) longestTaskMs = Math.max(longestTaskMs, duration)
 }).observe({ type: 'longtask', buffered: true })

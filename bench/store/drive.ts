@@ -94,7 +94,7 @@ const ASKS: Readonly<Record<Operation, Ask>> = {
 }
 
 setFlagsFromString('--expose-gc')
-/** Called before a pass whose CPU time counts, because the garbage of building its requests is not part of it. */
+/** Is called before a pass whose CPU time counts: the garbage of building its requests would be collected within it. */
 export const collectGarbage: () => void = runInNewContext('gc')
 
 /** Sends whole visits: all challenges, then all verifications, then all redemptions. */

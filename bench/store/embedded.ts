@@ -12,12 +12,10 @@ import { processUsage } from '../../test/harness/measure.ts'
 import { leftovers } from '../../test/harness/processes.ts'
 import { temporaryDir } from '../../test/harness/temporary.ts'
 import type { Drive } from './drive.ts'
-import type { Sample, Subject, SubjectOptions } from './figures.ts'
+import { DEADLINE_MS, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
-/** A pause of a busy machine must not become an outage. */
-const DEADLINE_MS = 2000
 /** The built module: tsx' way to keep the names of functions takes a quarter more. */
 const MODULE = fileURLToPath(new URL('../../dist/store/embedded/process.js', import.meta.url))
 

@@ -41,6 +41,9 @@ export const FIGURES = {
 export type FigureName = keyof typeof FIGURES | 'expiredKeys' | 'othersBusy'
 export type Sample = { readonly [Name in FigureName]?: number | undefined }
 
+/** Of the client, in milliseconds: a pause of a busy machine must not become an outage. */
+export const DEADLINE_MS = 2000
+
 export interface SubjectOptions {
   /** Unix milliseconds for all that the store remembers; the real clocks if undefined. */
   readonly clock?: () => number

@@ -1,4 +1,4 @@
-/** `npm run bench:store`. */
+/** `npm run bench:store`: runs the parts of parts.ts on each store, repetition after repetition, and reports them. */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

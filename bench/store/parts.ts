@@ -4,6 +4,7 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import type { RequestStore } from '../../src/store/store.ts'
 import { tell } from '../../test/harness/command-line.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import { meanOf } from '../report/report.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import { startEmbedded } from './embedded.ts'
 import {
@@ -63,7 +64,7 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
 function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
     const runs: Run[] = []
-    const warmUpVisits = Math.min(WARM_UP_VISITS, 3 * operations)
+    const warmUpVisits = Math.min(WARM_UP_VISITS, 3 * operations) // fewer in a small run, such as a test's
     await driveAll(subject.store, buildVisits(subject.store, 0, warmUpVisits), batch)
     const visits = buildVisits(subject.store, warmUpVisits, operations)
     for (const operation of OPERATIONS) {
@@ -90,10 +91,11 @@ const AT_LIMITS_COST = 50
 const FIRST_VISITS = 500
 /** Requests are built this many at a time, so that they take little memory beside the store's. */
 const CHUNK = 20_000
+/** Operations in a turn while a store is filled, which is not measured: more than --batch, to be done sooner. */
 const FILL_BATCH = 128
 const MINUTE_MS = 60_000
-/** What visitors ask for. Tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
-const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
+/** Not redemptions: tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
+const BY_VISITORS: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
 const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 
 /** One repetition, each state on a fresh store. At the limits the clock is virtual, so that a minute's requests take seconds. */
@@ -117,7 +119,7 @@ function filled(
   options: SubjectOptions = {},
 ): Promise<Run> {
   const measure = async (subject: Subject) => {
-    await driveAll(subject.store, buildVisits(subject.store, 0, FIRST_VISITS), FILL_BATCH, VISITED)
+    await driveAll(subject.store, buildVisits(subject.store, 0, FIRST_VISITS), FILL_BATCH, BY_VISITORS)
     const [bytes, keys] = [await subject.stateBytes(), await subject.stateKeys()]
     await fill(subject.store)
     const [moreBytes, moreKeys] = [(await subject.stateBytes()) - bytes, (await subject.stateKeys()) - keys]
@@ -131,7 +133,7 @@ function filled(
 async function fillTypical(store: RequestStore, first: number, addresses: number): Promise<void> {
   for (let from = 0; from < addresses; from += CHUNK) {
     const count = Math.min(CHUNK, addresses - from)
-    await driveAll(store, buildVisits(store, first + from, count), FILL_BATCH, VISITED)
+    await driveAll(store, buildVisits(store, first + from, count), FILL_BATCH, BY_VISITORS)
   }
 }
 
@@ -158,7 +160,7 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
 }
 
 const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
-/** Few addresses make short passes, which are measured on several stores. */
+/** With few addresses a pass is short, so it is repeated on fresh stores until all passes have --operations, or so often. */
 const ROUNDS_MAX = 10
 
 /** What must not grow: CPU time, and the time for which the store can do nothing else. */
@@ -174,11 +176,11 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
   const atFewest = new Map<Operation, Sample>()
   for (const addresses of ADDRESSES.filter(size => size <= sizes.maxAddresses)) {
     const measured = Math.min(sizes.operations, addresses / 2)
-    const rounds: Sample[][] = []
+    const rounds: Map<Operation, Sample>[] = []
     while (rounds.length < Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured)))
       rounds.push(await runRound(store, addresses, measured, sizes.batch))
-    for (const [index, operation] of VISITED.entries()) {
-      const sample = meanOf(rounds.map(samples => samples[index]!))
+    for (const operation of BY_VISITORS) {
+      const sample = meanSample(rounds.map(samples => samples.get(operation)!))
       if (!atFewest.has(operation)) atFewest.set(operation, sample)
       const times = (name: FigureName) => sample[name]! / atFewest.get(operation)![name]!
       const compared = { cpuTimesFewest: times(cpu), timeTimesFewest: times(time) }
@@ -190,22 +192,23 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
   return runs
 }
 
-/** @returns a sample of each growing operation */
-function runRound(store: StoreKind, addresses: number, measured: number, batch: number): Promise<Sample[]> {
+/** Fills a fresh store with all but `measured` of the addresses. @returns what the operations of these cost then */
+function runRound(store: StoreKind, addresses: number, measured: number, batch: number) {
   return withSubject(store, async subject => {
     await fillTypical(subject.store, 0, addresses - measured)
     const visits = buildVisits(subject.store, addresses - measured, measured)
-    const samples: Sample[] = []
-    for (const operation of VISITED)
-      samples.push(await besideOthers(subject, () => drive(subject.store, operation, visits, batch)))
+    const samples = new Map<Operation, Sample>()
+    for (const operation of BY_VISITORS) {
+      const pass = () => drive(subject.store, operation, visits, batch)
+      samples.set(operation, await besideOthers(subject, pass))
+    }
     return samples
   })
 }
 
-function meanOf(samples: readonly Sample[]): Sample {
+function meanSample(samples: readonly Sample[]): Sample {
   const names = Object.keys(samples[0]!) as FigureName[]
-  const mean = (name: FigureName) => samples.reduce((sum, sample) => sum + sample[name]!, 0) / samples.length
-  return Object.fromEntries(names.map(name => [name, mean(name)]))
+  return Object.fromEntries(names.map(name => [name, meanOf(samples.map(sample => sample[name]!))]))
 }
 
 export const RUNNERS = { costs: runCosts, memory: runMemory, growth: runGrowth }

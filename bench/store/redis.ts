@@ -6,10 +6,8 @@ import { StoreClient } from '../../src/store/client/store-client.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
-import type { Sample, Subject, SubjectOptions } from './figures.ts'
+import { DEADLINE_MS, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 
-/** A pause of a busy machine must not become an outage. */
-const DEADLINE_MS = 2000
 const OPEN_MS = 5000
 
 export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {

@@ -8,32 +8,36 @@ import { aimRows } from '../../bench/simulator/aims.ts'
 import { type Result, simulate } from '../../bench/simulator/simulate.ts'
 import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
 
-/** Runs of this scenario take half of all the time: five show what the twenty of `--aims` do, in its verdicts. */
-const [LONG, LONG_RUNS] = ['offices-in-burst', 5]
+/** The twenty runs of this scenario would take half of all the time. Five of them, each counted four times, give the same verdicts. */
+const [LONG_SCENARIO, LONG_RUNS] = ['offices-in-burst', 5]
 
+/** The rows of `npm run bench:effect -- --aims`: aim, bound, what was found, verdict. */
 function rowsOf(puzzle: PuzzleName): string[][] {
-  const known: Result[] = []
+  const longResults: Result[] = []
   return aimRows((scenario, index) => {
     const run = (seed: number) => simulate(scenario, { seed, speed: 1, puzzle })
-    const few = index % LONG_RUNS
-    return scenario.name === LONG ? (known[few] ??= run(1 + few)) : run(1 + index)
+    if (scenario.name !== LONG_SCENARIO) return run(1 + index)
+    const shortIndex = index % LONG_RUNS
+    return (longResults[shortIndex] ??= run(1 + shortIndex))
   }, puzzle)
 }
 
 test('effect.md tells every aim that a puzzle misses, and how many are met with both', () => {
   const [sha256, hashwx] = PUZZLES.map(rowsOf)
-  const text = readFileSync(new URL('../../docs/evidence/effect.md', import.meta.url), 'utf8')
-  const verdict = '[^|]* \\| (met|MISSED)'
-  const row = new RegExp(`^\\| (.+) \\| ([<>]= [\\d.]+) \\| ${verdict} \\| ${verdict} \\|$`, 'gm')
-  const told = Array.from(text.matchAll(row), ([, ...cells]) => cells)
-  const rows = sha256!.map(([aim, wanted, , verdict], index) => [aim, wanted, verdict, hashwx![index]![3]])
-  const missed = rows.filter(row => row.includes('MISSED'))
-  assert.deepEqual(told, missed)
-  assert.match(text, new RegExp(`\\b${rows.length - missed.length} aims are met with both puzzles`))
+  const verdicts = sha256!.map(([aim, bound, , verdict], index) => [aim, bound, verdict, hashwx![index]![3]])
+  const missed = verdicts.filter(row => row.includes('MISSED'))
+  const page = readFileSync(new URL('../../docs/evidence/effect.md', import.meta.url), 'utf8')
+  // A line of the page's table: | aim | bound | found with sha256 | verdict | found with hashwx | verdict |
+  const cells = '[^|]* \\| (met|MISSED)'
+  const line = new RegExp(`^\\| (.+) \\| ([<>]= [\\d.]+) \\| ${cells} \\| ${cells} \\|$`, 'gm')
+  const inThePage = Array.from(page.matchAll(line), ([, ...cells]) => cells)
+  assert.deepEqual(inThePage, missed)
+  assert.match(page, new RegExp(`\\b${verdicts.length - missed.length} aims are met with both puzzles`))
 })
 
-test('difficulties and refusals are those of the running service, all of them', async () => {
-  const { limited, bits, differences } = await compareWithService(12, 1)
+test('the simulator decides each request of a trace as the running service does, refusals and several difficulties among them', async () => {
+  const [seconds, seed] = [12, 1]
+  const { limited, bits, differences } = await compareWithService(seconds, seed)
   assert.deepEqual(differences, [])
   assert.ok(limited > 0)
   assert.ok(bits.length > 3, String(bits))

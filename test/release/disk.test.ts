@@ -17,7 +17,7 @@ import { IS_ROOT } from '../setup.ts'
 
 const RECOVERY_MS = 15_000
 
-/** A service with a site and a token that was redeemed. */
+/** A service with a site and a token that was redeemed, and what the test does with them. */
 async function stageOn(dataDir: string) {
   // Minutes later the token must still be refused as used, not as expired.
   const lasting = { ...UNLIMITED_REDEMPTIONS, POWGATE_TOKEN_SECONDS: '3600' }
@@ -28,7 +28,7 @@ async function stageOn(dataDir: string) {
   const redeem = (token: string) => client.verifyToken(apiKey, { token })
   const used = await newToken()
   assert.equal((await redeem(used)).status, 200)
-  const stored = async () => {
+  const sitesAndKeys = async () => {
     const store = await service.openSites()
     const records = [await store.listSites(), await store.listApiKeys()]
     return store.close().then(() => records)
@@ -42,7 +42,7 @@ async function stageOn(dataDir: string) {
     )
   }
   const assertWhole = async (expected: unknown, about: string) => {
-    assert.deepEqual(await stored(), expected, about)
+    assert.deepEqual(await sitesAndKeys(), expected, about)
     await eventually(RECOVERY_MS, `${about}: a visitor is served`, async () => {
       const token = await newToken().catch(() => undefined)
       return token !== undefined && (await redeem(token)).status === 200
@@ -50,7 +50,7 @@ async function stageOn(dataDir: string) {
     const { status, json } = await redeem(used)
     assert.ok(['token-used', 'token-forgotten'].includes(json.code), `${about}: ${status}`)
   }
-  return { service, client, siteKey, used, redeem, stored, start, assertWhole }
+  return { service, client, siteKey, used, redeem, sitesAndKeys, start, assertWhole }
 }
 
 /** Asserts that the output is one readable line about POWGATE_DATA_DIR, with a required word and no stack. */
@@ -60,17 +60,20 @@ function assertLine(lines: string, word: string, about: string): void {
   assert.ok(said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word), `${about}: ${lines}`)
 }
 
-test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs root' }, async t => {
+const skip = !IS_ROOT && 'mounting needs root'
+test('a full, then read-only disk: used tokens and sites stay, failed starts say why', { skip }, async t => {
   const disk = temporaryDir('disk')
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${6 * 2 ** 20},mode=700`, 'powgate-test', disk])
   t.after(() => execFileSync('umount', ['-l', disk]))
   const dataDir = join(disk, 'data')
-  const { service, client, siteKey, used, redeem, stored, start, assertWhole } = await stageOn(dataDir)
+  const { service, client, siteKey, used, redeem, sitesAndKeys, start, assertWhole } = await stageOn(dataDir)
   const filling = join(disk, 'fill')
+  // Pieces of 1 MiB are added until there is room for no more of them, then smaller ones, down to the last byte.
   for (let bytes = 2 ** 20; bytes >= 1; bytes = Math.floor(bytes / 4))
     try {
       for (;;) writeFileSync(filling, Buffer.alloc(bytes), { flag: 'a' })
-    } catch {} // there is no room for so many
+    } catch {}
+  // They are kept in memory until the service ends, and then are too many to be saved on this disk.
   for (let index = 0; index < 1500; index++)
     assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
   assert.notEqual((await redeem(used)).status, 200)
@@ -78,9 +81,9 @@ test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs 
     for (let count = 0; count < 20; count++) await service.createSite({ name: 'x'.repeat(100) })
   }
   await assert.rejects(makeSites(), /^\w+: POWGATE_DATA_DIR: .*was not done: the disk is full, or/)
-  const expected = await stored()
+  const expected = await sitesAndKeys()
   await service.end()
-  const complaint = await start()
+  const complaint = await start() // a start may serve all the same
   if (complaint !== '') assertLine(complaint, 'full', 'a full disk')
   rmSync(filling)
   if (complaint !== '') assert.equal(await start(), '')

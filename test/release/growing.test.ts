@@ -1,8 +1,8 @@
-/** docs/howto/growing.md, followed to the letter: from one host to two and back, while visitors come and fill in forms. */
+/** Runs the commands of docs/howto/growing.md as written, from one host to two and back, while visitors fill in forms: no visit is lost. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,27 +18,31 @@ import { temporaryDir } from '../harness/temporary.ts'
 
 const read = (page: string) => readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')
 const [FIRST, SECOND] = ['127.0.0.5', '127.0.0.6']
-/** Visits a second; the longest time for which a form is filled in; the time after which a call that is not served is given up. */
-const [RATE, FORM_MS_MAX, GIVE_UP_MS] = [4, 30_000, 30_000]
-/** Long enough that forms of every age are open when the store moves. */
-const BETWEEN_MS = 12_000
-const MOVES = 2 // of the store: to Redis, and back
+const VISITS_A_SECOND = 4
+/** A form is filled in for at most so long; a call that nobody serves is repeated for so long. */
+const [FORM_MS_MAX, GIVE_UP_MS] = [30_000, 30_000]
+/** The pause before each restart: long enough that forms of every age are open when the store moves. */
+const PAUSE_MS = 12_000
+/** The store moves to Redis, and back: each move makes a visit's token forgotten once at most. */
+const MOVES = 2
 
 /** A host with the files of the page in a folder of its own. */
 class Host {
+  readonly address: string
   readonly service: TestService
   readonly etc: string
   nginx: FrontProxy | undefined
-  /** What the page writes, and what stands for it here. */
-  readonly #names: Readonly<Record<string, string>>
+  /** Texts of the page, and what stands for them on this machine. */
+  readonly #replacements: Readonly<Record<string, string>>
 
-  constructor(name: string, port: number, adminPort: number, redisUrl: string) {
-    this.etc = temporaryDir(name)
+  constructor(address: string, port: number, adminPort: number, redisUrl: string) {
+    this.address = address
+    this.etc = temporaryDir('etc')
     const file = { POWGATE_CONFIG_FILE: join(this.etc, 'powgate.conf') }
     const inTheFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
     const env = { ...file, ...inTheFile, POWGATE_ADMIN_PORT: String(adminPort) }
     this.service = TestService.prepare(env, port)
-    this.#names = {
+    this.#replacements = {
       '/etc/nginx/conf.d/powgate.conf': join(this.etc, 'nginx.conf'),
       '/var/lib/powgate': this.service.dataDir,
       '/etc/powgate': this.etc,
@@ -75,24 +79,23 @@ class Host {
 
   async #run(written: string): Promise<void> {
     const command = this.#adapted(written)
-    const [, how = '', what] = /^systemctl (\w+)(?: --now)? (\w+)$/.exec(command) ?? []
-    if (what === 'nginx') return this.nginx!.reload()
-    if (/^(stop|disable|restart)$/.test(how)) assert.equal(await this.service.end(), 0)
-    if (/^(enable|restart)$/.test(how)) await this.service.boot()
-    if (how === 'reload') await this.#reload()
-    if (what !== undefined) return
-    const [typed = '', file] = command.split(' > ')
-    const [call = '', input] = typed.split(' < ') // the shell opens them, perhaps as another user
-    if (!command.startsWith('powgate ')) execFileSync('sh', ['-c', command])
-    else {
-      const given = input === undefined ? '' : readFileSync(input, 'utf8')
-      const { code, out, err } = await new Powgate({}).runWithInput(given, call.slice('powgate '.length))
-      assert.equal(code, 0, `${command}\n${out}${err}`)
-      if (file !== undefined) writeFileSync(file, out)
-    }
+    const [, action = '', unit] = /^systemctl (\w+)(?: --now)? (\w+)$/.exec(command) ?? []
+    if (unit === 'nginx') return this.nginx!.reload()
+    if (unit === 'powgate') return this.#control(action)
+    if (!command.startsWith('powgate ')) return void execFileSync('sh', ['-c', command])
+    const [callAndInput = '', outputFile] = command.split(' > ')
+    const [call = '', inputFile] = callAndInput.split(' < ')
+    const input = inputFile === undefined ? '' : readFileSync(inputFile, 'utf8')
+    const { code, out, err } = await new Powgate({}).runWithInput(input, call.slice('powgate '.length))
+    assert.equal(code, 0, `${command}\n${out}${err}`)
+    if (outputFile !== undefined) writeFileSync(outputFile, out)
   }
 
-  async #reload(): Promise<void> {
+  /** Does what systemctl would do with the service. */
+  async #control(action: string): Promise<void> {
+    if (/^(stop|disable|restart)$/.test(action)) assert.equal(await this.service.end(), 0)
+    if (/^(enable|restart)$/.test(action)) await this.service.boot()
+    if (action !== 'reload') return
     const { length } = this.service.output
     process.kill(this.service.pid, 'SIGHUP')
     const isDone = () => this.service.output.includes('all workers are new', length)
@@ -100,7 +103,8 @@ class Host {
   }
 
   #adapted(written: string): string {
-    return Object.entries(this.#names).reduce((all, [name, own]) => all.replaceAll(name, own), written)
+    const replacements = Object.entries(this.#replacements)
+    return replacements.reduce((text, [theirs, ours]) => text.replaceAll(theirs, ours), written)
   }
 }
 
@@ -109,53 +113,48 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   const blocks = [...page.matchAll(/^ *```sh\n *# on the (\w+) host\n([\s\S]*?)```$/gm)]
   const redis = await RedisServer.start(['--maxmemory', '100mb', '--appendonly', 'yes'])
   t.after(() => redis.stop())
-  const hosts = [
-    new Host('first', await freePort(), await freePort(), redis.url),
-    new Host('second', await freePort(), await freePort(), redis.url),
-  ]
-  t.after(() => Promise.all(hosts.map(({ service }) => service.stop())))
-  const [first, second] = hosts as [Host, Host]
+  const first = new Host(FIRST, await freePort(), await freePort(), redis.url)
+  const second = new Host(SECOND, await freePort(), await freePort(), redis.url)
+  t.after(() => Promise.all([first.service.stop(), second.service.stop()]))
   await first.goLive()
   t.after(() => first.nginx!.stop())
   const site = await first.service.createSite({ difficulty: EASY, limits: { redeem: 10_000 } })
-  const servers = [FIRST, SECOND].map(
-    (at, index) => `server ${at}:${hosts[index]!.service.port} max_fails=0;`,
+  const servers = [first, second].map(
+    ({ address, service }) => `server ${address}:${service.port} max_fails=0;`,
   )
   const port = await freePort()
   const balancer = await FrontProxy.run('nginx', port, nginxConfig(port, servers.join(' '), PROXY_ADDRESS))
   t.after(() => balancer.stop())
-  const name = { client: new Client(first.nginx!.url) }
+  const entrance = { client: new Client(first.nginx!.url) } // where the service's name leads
 
   const visits: Promise<Outcome>[] = []
-  let goesOn = true
-  t.after(() => (goesOn = false))
-  const comes = (async () => {
-    for (; goesOn; await sleep(1000 / RATE)) visits.push(visit(name, site, 0))
+  let visitorsCome = true
+  t.after(() => (visitorsCome = false))
+  const arrivals = (async () => {
+    for (; visitorsCome; await sleep(1000 / VISITS_A_SECOND)) visits.push(visit(entrance, site, 0))
   })()
-  let isSecondReady = false
+  const secondConf = join(second.etc, 'powgate.conf')
   for (const [, host, block] of blocks) {
-    if (block!.includes('rm /etc/nginx')) name.client = new Client(balancer.url)
-    if (/systemctl (re|disable)/.test(block!)) await sleep(BETWEEN_MS)
-    if (host === 'second' && !isSecondReady) {
+    if (block!.includes('rm /etc/nginx')) entrance.client = new Client(balancer.url)
+    if (/systemctl (restart|reload|disable)/.test(block!)) await sleep(PAUSE_MS)
+    if (host === 'second' && !existsSync(secondConf)) {
       for (const name of ['powgate.conf', 'secrets'])
         copyFileSync(join(first.etc, name), join(second.etc, name))
-      const conf = join(second.etc, 'powgate.conf')
-      writeFileSync(conf, readFileSync(conf, 'utf8').replaceAll(first.etc, second.etc))
-      isSecondReady = true
+      writeFileSync(secondConf, readFileSync(secondConf, 'utf8').replaceAll(first.etc, second.etc))
     }
     await (host === 'first' ? first : second).follow(block!.replace(/^ {3}/gm, ''))
   }
-  await sleep(BETWEEN_MS)
-  goesOn = false
-  await comes
-  const ended = await Promise.all(visits)
-  const lost = ended.filter(outcome => typeof outcome === 'string')
-  const again = ended.filter(outcome => outcome !== 0).length - lost.length
-  t.diagnostic(`${ended.length} visits, ${lost.length} lost, ${again} verified once more`)
+  await sleep(PAUSE_MS)
+  visitorsCome = false
+  await arrivals
+  const outcomes = await Promise.all(visits)
+  const lost = outcomes.filter(outcome => typeof outcome === 'string')
+  const verifiedAgain = outcomes.filter(outcome => typeof outcome === 'number' && outcome > 0)
+  t.diagnostic(`${outcomes.length} visits, ${lost.length} lost, ${verifiedAgain.length} verified once more`)
   assert.deepEqual(lost, [])
-  assert.ok(again > 0)
+  assert.ok(verifiedAgain.length > 0)
   assert.equal(blocks.length, 10, 'blocks of the page')
-  assert.ok(ended.length > 3 * RATE * (BETWEEN_MS / 1000), String(ended.length))
+  assert.ok(outcomes.length > 3 * VISITS_A_SECOND * (PAUSE_MS / 1000), String(outcomes.length))
 })
 
 /** As docs/howto/nginx.md has it for two hosts. @param from the address from where it calls them */
@@ -167,39 +166,38 @@ const nginxConfig = (port: number, servers: string, from: string) => `
     location / { proxy_pass http://powgate; }
     location @away { default_type application/json; add_header Retry-After 1 always; return 503 '{}'; } }`
 
-/** Why a visit was lost; else how often its person was verified once more, until a token was redeemed, and refused the second time. */
+/** A text says why a visit was lost. A number says how often its person was verified again before a token was redeemed, just once. */
 type Outcome = string | number
 
-/** @param name where it leads may change meanwhile */
-async function visit(name: { client: Client }, site: TestSite, timesBefore: number): Promise<Outcome> {
+/** @param entrance may change during the visit @param timesAgain how often the person was verified again already */
+async function visit(entrance: { client: Client }, site: TestSite, timesAgain: number): Promise<Outcome> {
   const { siteKey, apiKey } = site
   const from = freshAddress()
   const giveUpMs = performance.now() + GIVE_UP_MS
   let last = 'no answer'
   while (performance.now() < giveUpMs) {
-    const challenge = await answerOrWait(() => name.client.challenge(siteKey, { from }))
+    const challenge = await answerOrWait(() => entrance.client.challenge(siteKey, { from }))
     if (challenge === undefined || challenge.status === 503) continue
     if (challenge.status !== 200) return `/challenge: ${challenge.text}`
     const { nonce, difficulty } = challenge.json
     const body = solutionOf(nonce, solve(nonce, difficulty))
-    const isWaiting = Math.random() < 0.5 // half of them solve before the move and submit after it
-    if (isWaiting) await sleep(Math.random() * 4000)
-    const verified = await answerOrWait(() => name.client.verify(siteKey, body, { from }))
+    if (Math.random() < 0.5) await sleep(Math.random() * 4000) // so that some solve before a restart and submit after it
+    const verified = await answerOrWait(() => entrance.client.verify(siteKey, body, { from }))
     if (verified?.status === 503 || verified?.json?.code === 'invalid-nonce') continue
     if (verified?.status !== 200) return `/verify: ${verified?.text ?? 'no answer'}`
     await sleep(Math.random() * FORM_MS_MAX)
     const { token } = verified.json
     const redeem = (idempotencyKey: string) =>
-      answerOrWait(() => name.client.verifyToken(apiKey, { token, idempotencyKey }))
+      answerOrWait(() => entrance.client.verifyToken(apiKey, { token, idempotencyKey }))
     for (const endMs = performance.now() + GIVE_UP_MS; performance.now() < endMs; ) {
       const redeemed = await redeem(nonce)
       last = redeemed?.text ?? last
       if (redeemed?.status === 503 || redeemed === undefined) continue
-      const isForgotten = redeemed.json.code === 'token-forgotten' && timesBefore < MOVES
-      if (isForgotten) return visit(name, site, timesBefore + 1)
+      const isForgotten = redeemed.json.code === 'token-forgotten' && timesAgain < MOVES
+      if (isForgotten) return visit(entrance, site, timesAgain + 1)
       if (redeemed.status !== 200) return `/verify-token: ${redeemed.text}`
-      const again = await redeem('other')
-      return again?.json?.success === true ? `redeemed twice: ${token}` : timesBefore
+      const second = await redeem('other')
+      return second?.json?.success === true ? `redeemed twice: ${token}` : timesAgain
     }
   }
   return `gave up: ${last}`

@@ -1,6 +1,4 @@
-/**
- * powgate as an installed package: packed, installed as a global command, run from any folder.
- */
+/** powgate as an installed package: packed once, installed as a global command, and run from a folder that is not its own. */
 
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
@@ -48,7 +46,7 @@ async function serve(env: Record<string, string>) {
 }
 
 for (const made of [elsewhere, installed]) mkdirSync(made)
-// Built already, by the test command: packing would build anew below the feet of other tests.
+// A copy of what the test command has built: packing in the tree would build it anew while other tests use it.
 const clone = join(dir, 'clone')
 for (const name of ['dist', 'docs', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
   cpSync(join(ROOT, name), join(clone, name), { recursive: true })
@@ -111,7 +109,7 @@ test('notices and bill of materials name all packages that are shipped', async (
     assert.ok(notices.includes(inside), inside)
 })
 
-test('serve, check and site create work with each other, after an upgrade that was unpacked over it too; SIGTERM ends it with 0', async () => {
+test('unpacked again over itself, as an upgrade is: serve, check, site create and try work together; SIGTERM ends it with 0', async () => {
   await unpack()
   const port = String(await freePort())
   const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
@@ -130,7 +128,7 @@ test('serve, check and site create work with each other, after an upgrade that w
   assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
 })
 
-test('metrics name the HTTP server that workers have loaded, until a roll another one; check says what cannot be loaded', async () => {
+test('a replaced HTTP server shows in metrics from the next rolling restart on; check says that a missing one cannot be loaded', async () => {
   const [port, adminPort] = [String(await freePort()), String(await freePort())]
   const env = { PORT: port, POWGATE_ADMIN_PORT: adminPort, POWGATE_DATA_DIR: join(dir, 'other') }
   const binary = join(
@@ -139,15 +137,16 @@ test('metrics name the HTTP server that workers have loaded, until a roll anothe
   )
   const tested = readFileSync(binary)
   const service = await serve(env)
+  /** Whether powgate knows the HTTP server that its workers have loaded. */
   const isKnown = async () =>
     /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(
       (await call(`http://127.0.0.1:${adminPort}/metrics`)).text,
     )?.[1]
   try {
-    rmSync(binary) // or the mapped file itself would change
+    rmSync(binary) // writing into it would change what workers have mapped
     const { stderr } = await run(program, ['check'], { env: environment(env) }).catch(error => error)
     assert.match(stderr, /^the HTTP server cannot be loaded; run npm ci to restore it: /m)
-    writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')]))
+    writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')])) // with a byte more it still loads
     assert.equal(await isKnown(), 'true')
     service.child.kill('SIGHUP')
     await eventually(60_000, 'all workers are new', async () => /all workers are new/.test(service.output()))

@@ -21,7 +21,7 @@ const write = (path: string, text: string) => writeFileSync(join(clone, path), t
 assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
 write('scripts/release.sh', read('scripts/release.sh'))
 
-/** Puts a version into all manifests, and the project's owner wherever it stands, and commits that. */
+/** Puts a version into all manifests, replaces the placeholder OWNER wherever it stands, and commits that. */
 function prepare(version: string, owner: string): void {
   const placed = run('git', 'grep', '-l', 'OWNER/powgate', '--', ':!test').stdout.trim().split('\n')
   assert.equal(run('sed', '-i', `s|OWNER/powgate|${owner}/powgate|`, ...placed).status, 0)
@@ -54,6 +54,7 @@ test('what is no release is refused, with every reason', () => {
   ])
     assert.match(stderr, line)
   assert.deepEqual([release('notes', 'v9.8.7').status, release('publish', '.').status], [1, 1])
+  // A call that lacks a word ends with 2.
   assert.deepEqual([release().status, release('pack').status, release('image', 'v1').status], [2, 2, 2])
   rmSync(join(clone, 'docs/run.log'))
 })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { after, before, describe, test } from 'node:test'
+import { after, before, beforeEach, describe, test } from 'node:test'
 import { runInNewContext } from 'node:vm'
 import type { Page } from 'playwright-core'
 import { openBrowser, openPage, type Visit, type VisitOptions } from '../harness/browser.ts'
@@ -13,7 +13,7 @@ import { EASY, TestService, UNLIMITED } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { PASSWORD, WordPress } from '../harness/wordpress.ts'
 
-/** A contact form of a theme's own, no mail, and an optimiser that defers all scripts. */
+/** A contact form of a theme's own, no mail, a locale by option, comments at once, a note of failed log-ins, deferred scripts. */
 const OWN_PLUGIN = `
 add_filter('pre_wp_mail', '__return_true');
 add_filter('locale', function () { return get_option('test_locale', 'en_US'); });
@@ -47,10 +47,10 @@ const contactPage: string = wordpress.php(`
   $page = array('post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'Contact');
   return '/?page_id=' . wp_insert_post($page + array('post_content' => '<!-- wp:html -->${CONTENT}<!-- /wp:html -->'));`)
 
-/** The boxes that are ticked. */
+/** The boxes of the settings page that are ticked, unless a test says otherwise. */
 const ON = ['comments', 'login', 'register', 'lostpassword']
 
-/** Stores settings as the page does. */
+/** Stores the settings as their page does: the usual ones, with these changes. */
 function configure(changes: Readonly<Record<string, unknown>> = {}): void {
   const { api_key = site.apiKey, ...others } = changes
   const settings = {
@@ -66,7 +66,7 @@ function configure(changes: Readonly<Record<string, unknown>> = {}): void {
     update_option('powgate', json_decode('${JSON.stringify(settings)}', true));
     update_option('powgate_api_key', '${api_key}', false);`)
 }
-configure()
+beforeEach(() => configure()) // whatever the test before has changed
 
 const visit = async (path: string, options: VisitOptions = {}): Promise<Visit> =>
   openPage(await openBrowser(), wordpress.url + path, options)
@@ -78,7 +78,7 @@ const verified = (page: Page) =>
 
 interface Form {
   readonly name: string
-  readonly path: () => string
+  readonly path: string
   /** What is typed, by the field's name. */
   readonly typed: Readonly<Record<string, string>>
   /** Hidden or fixed fields, for a script. */
@@ -94,7 +94,7 @@ interface Form {
 const FORMS: readonly Form[] = [
   {
     name: 'a comment',
-    path: () => '/?p=1',
+    path: '/?p=1',
     typed: { comment: 'I like this.\nReally, I do.' },
     others: { comment_post_ID: '1', comment_parent: '0' },
     postTo: '/wp-comments-post.php',
@@ -104,7 +104,7 @@ const FORMS: readonly Form[] = [
   },
   {
     name: 'a log-in',
-    path: () => '/wp-login.php',
+    path: '/wp-login.php',
     typed: { log: 'admin', pwd: PASSWORD },
     button: '#wp-submit',
     passed: /\/wp-admin\//,
@@ -112,7 +112,7 @@ const FORMS: readonly Form[] = [
   },
   {
     name: 'a registration',
-    path: () => '/wp-login.php?action=register',
+    path: '/wp-login.php?action=register',
     typed: { user_login: 'ada', user_email: 'ada@example.com' },
     button: '#wp-submit',
     passed: /checkemail=registered/,
@@ -120,7 +120,7 @@ const FORMS: readonly Form[] = [
   },
   {
     name: 'a lost password',
-    path: () => '/wp-login.php?action=lostpassword',
+    path: '/wp-login.php?action=lostpassword',
     typed: { user_login: 'admin' },
     button: '#wp-submit',
     passed: /checkemail=confirm/,
@@ -128,7 +128,7 @@ const FORMS: readonly Form[] = [
   },
   {
     name: 'a form with the shortcode',
-    path: () => contactPage,
+    path: contactPage,
     typed: { contact_message: 'Hello from\na person' },
     button: 'form:has(pow-gate) button',
     passed: /Thank you/,
@@ -150,7 +150,7 @@ function post(path: string, body: string, type = URLENCODED, method = 'POST'): P
 /** As a script that has read the form, but runs none of its scripts. */
 function spam({ path, typed, others, postTo }: Form, token?: string): Promise<Answer> {
   const fields = { ...typed, ...others, ...(token === undefined ? {} : { 'powgate-token': token }) }
-  return post(postTo ?? path(), `${new URLSearchParams(fields)}`)
+  return post(postTo ?? path, `${new URLSearchParams(fields)}`)
 }
 
 for (const form of FORMS)
@@ -158,7 +158,7 @@ for (const form of FORMS)
     test('is refused from a script without a token, with an invented one, and with JavaScript off', async () => {
       assert.match((await spam(form)).text, new RegExp(MISSING))
       assert.match((await spam(form, '1|2|3|4|5')).text, new RegExp(USED))
-      const { page } = await visit(form.path(), { javaScriptEnabled: false })
+      const { page } = await visit(form.path, { javaScriptEnabled: false })
       assert.match(await page.content(), /This form needs JavaScript/)
       await fill(page, form)
       await page.click(form.button)
@@ -167,7 +167,7 @@ for (const form of FORMS)
     })
 
     test('is refused with a token that was redeemed, keeps what was typed, and then passes', async () => {
-      const { page } = await visit(form.path())
+      const { page } = await visit(form.path)
       await fill(page, form)
       await verified(page)
       const token = (await page.evaluate("document.querySelector('pow-gate').token")) as string
@@ -201,10 +201,11 @@ test('without a token a script learns of no account, and no log-in counts as fai
 
 const freshToken = () => new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
 
-const [COMMENT, LOGIN, , , CONTACT] = FORMS as [Form, Form, Form, Form, Form]
+const formNamed = (name: string) => FORMS.find(form => form.name === name)!
+const [COMMENT, LOGIN] = [formNamed('a comment'), formNamed('a log-in')]
+const CONTACT = formNamed('a form with the shortcode')
 const comments = () => wordpress.php('return (int) get_comments(array("count" => true));')
 
-/** Sends a comment at once after it was written. */
 async function comment(page: Page, text: string): Promise<void> {
   await page.fill('#comment', text)
   await page.click('#submit')
@@ -268,8 +269,11 @@ const checkWpforms = (pays: 0 | 1, goesOn: 0 | 1) => `
     ${goesOn} ? do_action('wpforms_process', ...$args) : powgate_wpforms_check(...$args);
     return !wpforms()->process->errors;`
 
-/** Calls with one token, of which those with a + pass, and PHP that makes one. After an early one another is to follow. */
-const TWICE = {
+/**
+ * Calls of the plugin with one token: in the first line their kinds, with + if they must pass and - if not; then PHP that makes one of
+ * the kind `$call`, and returns whether it has passed. An `early` call tests a form that is sent later.
+ */
+const CALLS_WITH_ONE_TOKEN = {
   "WooCommerce, PayPal's button": `early+ early+ early+ early+ early- send+ send-
     if ($call === 'send') do_action('woocommerce_checkout_process');
     powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
@@ -285,17 +289,18 @@ const TWICE = {
     return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $call === 'early' ? 'api-validate' : 'form-submit')['is_valid'];`,
 }
 
-for (const [name, calls] of Object.entries(TWICE))
+for (const [name, callsAndPhp] of Object.entries(CALLS_WITH_ONE_TOKEN))
   test(`${name}: a token passes once, and once more only if the first call took nothing`, async () => {
     const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
-    const [line = '', ...check] = calls.split('\n')
-    for (const [at, call] of words(line).entries()) {
-      const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${check.join('\n')}`)
-      assert.equal(passed, call.endsWith('+'), `${at} ${call}`)
+    const [calls = '', ...php] = callsAndPhp.split('\n')
+    for (const [index, call] of words(calls).entries()) {
+      const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${php.join('\n')}`)
+      assert.equal(passed, call.endsWith('+'), `call ${index}: ${call}`)
     }
   })
 
 test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until it is there', () => {
+  // The script of the page, in a page of stand-ins that log what it calls. No token ever comes.
   const log = runInNewContext(`
     const form = { querySelector: () => ({ execute: () => log.push('waits') && new Promise(() => {}) }) }
     let filter, log = [], setTimeout = (_, ms) => log.push(ms), document = { addEventListener() {} }
@@ -311,21 +316,22 @@ test('a rule finds its field where PHP puts it, and a value as its handler may t
   const rules = words('form_fields[name] my.field items[] id=5 form=contact type=0').join('\n')
   configure({ fields: `${rules}\r\n\n topic = Contact us \r\n内容` })
   const isAsked = async (...sent: Parameters<typeof post>) => (await post(...sent)).text.includes(MISSING)
-  const asked = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
-  const more = 'topic=Contact+us 内容=1 data=a%3D1%26form_fields%255Bname%255D%3DA'
-  for (const fields of words(asked, more))
+  // Each has a rule's field, in the body or in the query, with a value that a handler may take for the rule's.
+  const matching = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
+  const moreMatching = 'topic=Contact+us 内容=1 data=a%3D1%26form_fields%255Bname%255D%3DA'
+  for (const fields of words(matching, moreMatching))
     assert.deepEqual([await isAsked('/', fields), await isAsked(`/?${fields}`, 'id=9')], [true, true], fields)
   const others = 'form_fields[mail]=a my=1 item=1 id=6 id=1e1000 form=contacts type=a us=1 data[]=id%3D5'
   for (const fields of words(others)) assert.equal(await isAsked('/', fields), false, fields)
+  // With a token nobody is asked, wherever it stands: in a form that a script packed into `data`, in the query, in JSON.
   const packed = new URLSearchParams({ 'powgate-token': await freshToken() })
   assert.equal(await isAsked('/', `id=5&${new URLSearchParams({ data: `${packed}` })}`), false)
-  const query = async () => new URLSearchParams({ id: '5', 'powgate-token': await freshToken() })
-  assert.equal(await isAsked(`/?${await query()}`, ''), false)
+  const idAndToken = async () => new URLSearchParams({ id: '5', 'powgate-token': await freshToken() })
+  assert.equal(await isAsked(`/?${await idAndToken()}`, ''), false)
   assert.equal(await isAsked('/?rest_route=/', 'id=5', URLENCODED, 'PUT'), true)
   assert.equal(await isAsked('/?rest_route=/', '{"id":5}', 'application/json'), true)
-  const json = JSON.stringify(Object.fromEntries(await query()))
+  const json = JSON.stringify(Object.fromEntries(await idAndToken()))
   assert.equal(await isAsked('/?rest_route=/', json, 'application/json'), false)
-  configure()
 })
 
 test('a rule may name a field of files, and a form that is sent again asks for them, by their names', async () => {
@@ -336,7 +342,6 @@ test('a rule may name a field of files, and a form that is sent again asks for t
   const text = await (await fetch(wordpress.url + contactPage, { method: 'POST', body })).text()
   assert.match(text, /<form method="post" enctype="multipart\/form-data">/)
   assert.match(text, /choose your files again:.*ada\.pdf <input type="file" name="cv\[0\]">/)
-  configure()
 })
 
 test('only pages with a form load scripts, from the service', async () => {
@@ -412,12 +417,11 @@ test('a wrong key and a full rate limit refuse everybody, also where outages let
     assert.match(answer.text, new RegExp(words))
     assert.match(wordpress.takeLog(), new RegExp(`powgate: ${reason}`))
   }
-  configure()
 })
 
 describe('while the service is away', () => {
   before(() => service.end())
-  after(() => service.boot().then(() => configure()))
+  after(() => service.boot())
 
   test('forms are refused with words that say when to try again, and keep what was typed', async () => {
     const { page } = await visit('/?p=1')
@@ -497,7 +501,6 @@ describe('the settings page', () => {
       if (needsToken) await verified(page)
       assert.match(await tested(), words)
     }
-    configure()
   })
 
   test('takes an address without https://, and stores no swapped keys', async () => {

@@ -72,14 +72,8 @@ function ofCap(nonce: string): Hasher {
 let hasher: Hasher
 
 addEventListener('message', ({ data }: MessageEvent<Order>) => {
-  carryOut(data).then(
-    result => postMessage(result),
-    // The page hears of errors, but not of rejected promises.
-    error =>
-      setTimeout(() => {
-        throw error
-      }),
-  )
+  // The page hears of reported errors, but not of rejected promises.
+  carryOut(data).then(result => postMessage(result), reportError)
 })
 
 async function carryOut(order: Order): Promise<RunResult | number | undefined> {

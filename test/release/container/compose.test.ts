@@ -11,10 +11,10 @@ import { exampleConfig } from './examples.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
-test('compose.yaml: the settings, networks, volumes and secrets that it names are there', () => {
+test('compose.yaml: its settings, networks, volumes and secrets are there; services have few rights, bounded logs and time to stop', () => {
   const { services, ...defined } = parse(textOf('compose.yaml'))
-  /** What the commands in its first lines write. */
-  const made = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)
+  /** The secrets that the commands in its first lines write. */
+  const secretFiles = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)
   const { powgate } = services
   const config = exampleConfig(powgate.environment)
   assert.ok(config.redis !== undefined && services[new URL(powgate.environment.REDIS_URL).hostname])
@@ -26,11 +26,11 @@ test('compose.yaml: the settings, networks, volumes and secrets that it names ar
     const { logging } = service as unknown as { logging: { options: Record<string, string> } }
     assert.ok(logging.options['max-size'] && logging.options['max-file'], `${name} has a bounded log`)
     for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
-    const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
-    // A directory, in which a file that is replaced is seen.
-    assert.deepEqual(secrets, [`./secrets/${name}`, '/run/secrets', 'ro'])
-    for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
+    const mounts = service.volumes!.map(volume => volume.split(':'))
+    // The last mount is the directory of secrets. A single file would go on to show what it held when it was mounted.
+    assert.deepEqual(mounts.pop(), [`./secrets/${name}`, '/run/secrets', 'ro'])
+    for (const [volume] of mounts) assert.ok(volume! in defined.volumes, volume)
     for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
-      assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)
+      assert.ok(secretFiles.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)
   }
 })

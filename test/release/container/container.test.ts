@@ -2,7 +2,8 @@
  * The container: built from the Dockerfile, then started as `docker run --read-only --cap-drop ALL --security-opt
  * no-new-privileges -v powgate:/data` starts it. As there need be no container engine, buildah builds, and the kernel's
  * namespaces hold the container. An engine's seccomp profile, cgroups and bridged network are missing. As there need be no
- * registry of images either, the base is made here: Debian 12 with Node.js 22 and npm, or what container-24.test.ts says.
+ * registry of images either, the base is made here: Debian 12 with Node.js 22 and npm, or what container-24.test.ts says. All
+ * tests share one container, which the last test stops.
  */
 
 import assert from 'node:assert/strict'
@@ -19,14 +20,14 @@ import { temporaryDir } from '../../harness/temporary.ts'
 import { installPrograms } from '../../setup.ts'
 
 const ROOT = new URL('../../..', import.meta.url).pathname
-const LINE = Number(process.env.TEST_NODE ?? 22)
+const NODE = Number(process.env.TEST_NODE ?? 22)
 /** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/reference/running.md says. */
 const [RELEASE, UWS] =
-  LINE === 24 ? (['trixie', 'npm:@btc-vision/uwebsockets.js@20.57.0'] as const) : (['bookworm', ''] as const)
-const NODE_IMAGE = `localhost/node:${LINE}-${RELEASE}-slim`
+  NODE === 24 ? (['trixie', 'npm:@btc-vision/uwebsockets.js@20.57.0'] as const) : (['bookworm', ''] as const)
+const NODE_IMAGE = `localhost/node:${NODE}-${RELEASE}-slim`
 const IMAGE = 'localhost/powgate:test'
 /** Kept from run to run: to make it takes longer than all else. */
-const BASE = join(tmpdir(), `powgate-container-base-${LINE}`)
+const BASE = join(tmpdir(), `powgate-container-base-${NODE}`)
 /** What the image adds to its base. */
 const OWN_MB_MAX = 90
 const START_MS_MAX = 60_000
@@ -70,7 +71,7 @@ function makeBase(): void {
   fs.mkdirSync(made!, { mode: 0o700 })
   fs.mkdirSync(context!)
   makeDebian(root!, RELEASE)
-  putNode(root!, LINE)
+  putNode(root!, NODE)
   runIsolated('tar', '-C', root!, '--exclude=./dev/*', '-cf', join(context!, 'base.tar'), '.')
   const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
   fs.writeFileSync(join(context!, 'Dockerfile'), `FROM scratch\nADD base.tar /\nENV ${path}\n`)
@@ -109,7 +110,7 @@ await eventually(START_MS_MAX, () => `the service listens: ${stdout}${stderr}`, 
 assert.equal(service.exitCode, null, stderr)
 /** The id of the container's first process, as it is seen from outside. */
 const pid = Number(fs.readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8'))
-const told = (name: string) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
+const procFile = (name: string) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
 
 /** As `docker exec` runs a command. */
 function inside(...command: readonly string[]): string {
@@ -136,14 +137,14 @@ test('the image is small, and holds nothing that installs or that its user may w
 
 test('the container runs as user 1000 without capabilities, writes to /data alone, and listens on all addresses', () => {
   for (const line of ['Uid:(\\s+1000){4}', 'Gid:(\\s+1000){4}', 'Groups:\\s*', 'NoNewPrivs:\\s+1'])
-    assert.match(told('status'), new RegExp(`^${line}$`, 'm'))
+    assert.match(procFile('status'), new RegExp(`^${line}$`, 'm'))
   for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
-    assert.match(told('status'), new RegExp(`^${set}:\\s+0+$`, 'm'))
-  assert.match(told('status'), /^NSpid:.*\s1$/m) // to the service it is process 1
-  const mounts = told('mountinfo').matchAll(/^(?:\S+ ){4}(\S+) (?:\S+,)?rw\b/gm)
+    assert.match(procFile('status'), new RegExp(`^${set}:\\s+0+$`, 'm'))
+  assert.match(procFile('status'), /^NSpid:.*\s1$/m) // to the service it is process 1
+  const mounts = procFile('mountinfo').matchAll(/^(?:\S+ ){4}(\S+) (?:\S+,)?rw\b/gm)
   assert.deepEqual(Array.from(mounts, ([, place]) => place).sort(), ['/data', '/proc'])
   assert.deepEqual([Object.keys(image.Volumes), Object.keys(image.ExposedPorts)], [['/data'], ['8080/tcp']])
-  assert.match(told('net/tcp'), /: 00000000:1F90 \S+ 0A /) // 0.0.0.0:8080
+  assert.match(procFile('net/tcp'), /: 00000000:1F90 \S+ 0A /) // 0.0.0.0:8080 in state 0A, listening
 })
 
 test('the image has licenses, its own and those of others, and names its HTTP server', () => {
@@ -171,5 +172,5 @@ test('the signal that stops a container ends the service in time, with 0', async
   const [code] = await within(STOP_MS_MAX, gone, () => `the end:\n${stdout}${stderr}`)
   context.diagnostic(`stopped in ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`)
   assert.equal(code, 0)
-  assert.match(stderr, /^\nFirst start: [^{]+$/, 'and nothing else')
+  assert.match(stderr, /^\nFirst start: [^{]+$/, 'the hint of a first start, and no line of JSON')
 })

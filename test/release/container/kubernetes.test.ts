@@ -26,12 +26,12 @@ const { resources } = parse(readFileSync(join(EXAMPLES, 'kustomization.yaml'), '
 const objects: Objects = resources.flatMap((name: string) =>
   parseAllDocuments(readFileSync(join(EXAMPLES, name), 'utf8')).map(document => document.toJS()),
 )
-const one = (kind: string) => objects.find(object => object.kind === kind)
+const theOnly = (kind: string) => objects.find(object => object.kind === kind)
 
 installNpmPackages(FOLDER)
 
-/** @returns what the compiler says of the objects as values of their types */
-function mistakesOf(checked: Objects): string {
+/** @returns what TypeScript's compiler says of the objects as values of their types, '' if Kubernetes knows all of it */
+function compilerErrorsOf(checked: Objects): string {
   const lines = checked.flatMap((object, index) => {
     const { apiVersion, kind } = object
     const models = apiVersion.startsWith('monitoring.')
@@ -47,27 +47,27 @@ function mistakesOf(checked: Objects): string {
 
 test('each object has the fields and values that Kubernetes knows', () => {
   assert.ok(objects.length >= 6)
-  assert.equal(mistakesOf(objects), '')
+  assert.equal(compilerErrorsOf(objects), '')
   const misspelt = objects.map(object => ({ ...object, spec: { ...object.spec, replicass: 2 } }))
-  assert.equal(mistakesOf(misspelt).match(/'"replicass"' does not exist/g)?.length, objects.length)
+  assert.equal(compilerErrorsOf(misspelt).match(/'"replicass"' does not exist/g)?.length, objects.length)
   const wrong = objects.map(object => ({ ...object, spec: 'none' }))
-  assert.equal(mistakesOf(wrong).match(/error TS/g)?.length, objects.length)
+  assert.equal(compilerErrorsOf(wrong).match(/error TS/g)?.length, objects.length)
 })
 
 test('the objects fit each other, the settings and the metrics', () => {
   for (const { metadata } of objects) assert.ok(metadata.name.startsWith('powgate'), JSON.stringify(metadata))
-  const { spec, metadata } = one('Deployment')
+  const { spec, metadata } = theOnly('Deployment')
   const { template } = spec
   const [container] = template.spec.containers
   const ports = container.ports.map(({ name }: { name: string }) => name)
-  const { selector, jobLabel, podMetricsEndpoints } = one('PodMonitor').spec
+  const { selector, jobLabel, podMetricsEndpoints } = theOnly('PodMonitor').spec
   assert.equal(template.spec.enableServiceLinks, false) // the Service's name is powgate's prefix
   assert.deepEqual(selector.matchLabels, template.metadata.labels)
   assert.equal(template.metadata.labels[jobLabel], 'powgate') // the job of alerts.yml
   assert.ok(ports.includes(podMetricsEndpoints[0].port))
-  const rules: { ports: { port: string }[] }[] = one('NetworkPolicy').spec.ingress
+  const rules: { ports: { port: string }[] }[] = theOnly('NetworkPolicy').spec.ingress
   assert.equal(rules.filter(rule => rule.ports[0]!.port === 'http').length, 2) // visitors and backends
-  const { scaleTargetRef, metrics } = one('HorizontalPodAutoscaler').spec
+  const { scaleTargetRef, metrics } = theOnly('HorizontalPodAutoscaler').spec
   assert.deepEqual(scaleTargetRef, { apiVersion: 'apps/v1', kind: 'Deployment', name: metadata.name })
   const names = Object.values(METRICS).map(({ name }) => name)
   assert.ok(names.includes(metrics[0].pods.metric.name))

@@ -25,7 +25,7 @@ export interface Genuine {
   token(): string
 }
 
-/** One of these texts; only that one is made. */
+/** A text by one of the makers, so that only this one is made. */
 const oneOf = (random: Random, makes: readonly (() => string)[]): string => random.pick(makes)()
 
 /** The text with a few bytes changed, removed, doubled, or inserted. */
@@ -81,7 +81,6 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
   return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITS) }
 }
 
-/** @param waits the share of clients that wait for an answer */
 function endingOf(random: Random, waits: number): BadInput['ending'] {
   if (random.chance(waits)) return 'wait'
   return random.chance(0.5) ? 'finish' : 'reset'

@@ -70,7 +70,7 @@ const post = (headers: readonly string[], body: string) =>
     ...headers,
   ) + body
 
-/** The form with these headers, plain or in chunks; or with a right header, chunks that are odd. */
+/** Rows of the form as it is (`form`), of the form in right chunks (`coded`), and of odd chunks under a right header (`chunks`). */
 const form = (about: string, headers: readonly string[], fates: string) =>
   row(about, post(headers, FORM), fates)
 const coded = (about: string, headers: readonly string[], fates: string) =>
@@ -79,15 +79,16 @@ const chunks = (about: string, body: string, fates: string) => row(about, post([
 
 /** A second request after the body, which some parsers see and others treat as a part of the body. */
 const HIDDEN = get()
-const hidden = (about: string, headers: readonly string[], fates: string, before = LAST_CHUNK) =>
-  row(about, post(headers, before + HIDDEN), fates)
-/** These take the second request for a part of the body, after the form or after chunks. */
+const hidden = (about: string, headers: readonly string[], fates: string, ownBody = LAST_CHUNK) =>
+  row(about, post(headers, ownBody + HIDDEN), fates)
+/** By these lengths the second request is a part of the body: behind the form, or behind an empty body's last chunk. */
 const TOTAL = FORM.length + HIDDEN.length
 const TOTAL_LENGTH = `Content-Length: ${TOTAL}`
 const CHUNKS_TOTAL = `Content-Length: ${LAST_CHUNK.length + HIDDEN.length}`
 const oddCoding = (about: string, coding: string, fates: string) =>
   hidden(about, [CHUNKS_TOTAL, coding], fates)
 
+/** The right length is 19, the form's. In the list of words, `_` is a space. */
 const LENGTHS: readonly Row[] = [
   form('a length', [LENGTH], 'ok'),
   form('the same length twice', [LENGTH, LENGTH], 'ok | 400! | 400! | ok'),

@@ -22,13 +22,14 @@ export interface Failovers extends Topology {
 }
 
 const NEXT_MS = 60_000 // for each step that is awaited
-const ZOMBIE_MS_MAX = 2000 // for which a thawed primary goes on as one
+const ZOMBIE_MS_MAX = 2000 // for which a thawed primary goes on as one, although another has its place
 /** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
 /** How often two servers that follow each other are set right. */
 const TRIES = 3
 
+/** `promise.then(yes, no)` tells whether it was fulfilled. */
 const yes = () => true
 const no = () => false
 
@@ -84,14 +85,15 @@ export async function sentinelFailovers(): Promise<Failovers> {
       return primary === than ? undefined : primary
     })
   /** Repeats the request: Sentinels refuse it until the failover before has ended, and may give up one that they began. */
-  const askedFor = async () => {
+  const failOverOnRequest = async () => {
     const primary = await sentinels.primary()
     for (let isOver = false; !isOver; ) {
       await eventually(NEXT_MS, 'a failover is begun', () => sentinels.failover().then(yes, no))
       isOver = await another(primary, GIVEN_UP_MS).then(yes, no)
     }
   }
-  const follow = async (server: RedisServer, random: Random) => {
+  /** Makes a thawed primary a replica, after it has gone on as a primary for a while. */
+  const demote = async (server: RedisServer, random: Random) => {
     await sleep(random.below(ZOMBIE_MS_MAX))
     // Without this, the Sentinels would do it after about ten seconds.
     const primary = await sentinels.primary()
@@ -100,7 +102,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
   const frozen = async (random: Random, onThaw: () => void) => {
     const primary = await sentinels.primary()
     await freezeUntil(() => another(primary), primary, random, onThaw)
-    await follow(primary, random)
+    await demote(primary, random)
     await sentinels.untilWhole()
   }
   return {
@@ -112,7 +114,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
-        await askedFor()
+        await failOverOnRequest()
         await sentinels.untilWhole()
       },
       'primary killed': async (_, random) => {
@@ -127,7 +129,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
       'primary frozen, and a host with it': (load, random) =>
         withHostStopped(load, goOn => frozen(random, goOn)),
       'SENTINEL FAILOVER while a host is stopped': async load => {
-        await whileStopped(load.lastHostPids(), askedFor)
+        await whileStopped(load.lastHostPids(), failOverOnRequest)
         await sentinels.untilWhole()
       },
     },
@@ -159,7 +161,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       throw new Error(`${error.message}: ${await Promise.all([one, other].map(rolesOf))}`)
     })
   }
-  // Right after a failover, some nodes do not know yet which server follows which.
+  // The primary and the replica of a random site's shard. Right after a failover, some nodes do not know yet which follows which.
   const pair = (load: RedemptionLoad, random: Random) => {
     const tag = load.tagOf(random.below(load.sites.length))
     const both = async () => {
@@ -171,12 +173,11 @@ export async function clusterFailovers(): Promise<Failovers> {
   const isPrimary = async (server: RedisServer) => (await rolesOf(server)).includes('role:master')
   const takesOver = (heir: RedisServer, ms = NEXT_MS) =>
     eventually(ms, 'the heir takes over', () => isPrimary(heir))
-  const asked =
+  const onRequest =
     (...how: string[]): Failover =>
     async (load, random) => {
       const { primary, heir } = await pair(load, random)
-      // The other nodes vote for no second failover of a primary within two node timeouts, and the asking node gets no
-      // answer.
+      // The other nodes vote for no second failover of a primary within two node timeouts: the asking node gets no answer.
       for (let isOver = false; !isOver; ) {
         await heir.ask('cluster', 'failover', ...how).catch(() => {})
         isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
@@ -196,7 +197,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     servers: cluster.servers,
     stop: () => cluster.stop(),
     kinds: {
-      'CLUSTER FAILOVER': asked(),
+      'CLUSTER FAILOVER': onRequest(),
       'primary killed': async (load, random) => {
         const { primary, heir } = await pair(load, random)
         await primary.kill()
@@ -205,8 +206,8 @@ export async function clusterFailovers(): Promise<Failovers> {
         await primary.boot()
         await settles(primary, heir)
       },
-      'CLUSTER FAILOVER FORCE': asked('force'),
-      'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
+      'CLUSTER FAILOVER FORCE': onRequest('force'),
+      'CLUSTER FAILOVER TAKEOVER': onRequest('takeover'),
       'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
       'primary frozen, and a host with it': (load, random) =>
         withHostStopped(load, goOn => frozen(load, random, goOn)),

@@ -61,7 +61,6 @@ export class History {
     return bySubject
   }
 
-  /** Subjects with more than one successful call. */
   doubleSuccesses(): number[] {
     const isDouble = (calls: readonly Call[]) => calls.filter(({ outcome }) => outcome === 'ok').length > 1
     return [...this.bySubject()].flatMap(([subject, calls]) => (isDouble(calls) ? subject : []))

@@ -14,7 +14,6 @@ import type { Run } from './run.ts'
  */
 export class KeptMemory {
   readonly #dir = temporaryDir('kept')
-  /** Settings of the service. */
   readonly env = {
     NODE_OPTIONS: `--import="${new URL('collect-garbage.mjs', import.meta.url)}"`,
     KEPT_MEMORY_DIR: this.#dir,
@@ -71,7 +70,7 @@ async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolea
  * @returns compares with it what they keep after the load, of so many requests; in a bounded run nothing is judged
  */
 export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
-  const pids = [pid, ...workerPids(pid)]
+  const pids = [pid, ...workerPids(pid)] // the primary first; what they keep is in the same order
   const allBefore = await settled(kept, pids, run.isFull)
   const settledAtMs = performance.now()
   return async (requests: number): Promise<void> => {

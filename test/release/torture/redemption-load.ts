@@ -24,7 +24,6 @@ const KEEP_MS = 120_000
 const LATEST_MS = 1000
 const WELL_MS = 60_000
 
-/** What the load needs to know about the servers. */
 export interface Topology {
   readonly url: string
   readonly isCluster: boolean
@@ -37,10 +36,11 @@ interface LoadOptions {
   readonly env: Readonly<Record<string, string>>
   readonly hosts: number
   readonly sites: number
-  /** Redemptions of one token at once, the same number through each host. */
+  /** How many redemptions of one token race, the same number through each host. */
   readonly racers: number
 }
 
+/** The subject of a call in the history is the index of its token. */
 interface Token {
   readonly text: string
   readonly site: number
@@ -64,7 +64,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
   const tokens: Token[] = []
   /** Index of the oldest token that is still tried. */
   let oldest = 0
-  const learning = new Set<number>() // sites whose epoch is being read
+  const sitesBeingRead = new Set<number>() // by learnEpoch
 
   /** The hash tag in the keys of the site's shard. */
   const tagOf = (site: number): string =>
@@ -86,8 +86,8 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
   const redeemAtEach = (subject: number) => Promise.all(clients.map((_, host) => redeemAt(subject, host)))
 
   async function learnEpoch(site: number): Promise<void> {
-    if (learning.has(site)) return
-    learning.add(site)
+    if (sitesBeingRead.has(site)) return
+    sitesBeingRead.add(site)
     try {
       const tag = tagOf(site)
       const epoch = await (await topology.primaryFor(tag)).ask('get', `pg:{${tag}}:epoch`)
@@ -95,7 +95,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
     } catch {
       // There is no primary at the moment.
     } finally {
-      learning.delete(site)
+      sitesBeingRead.delete(site)
     }
   }
 
@@ -115,8 +115,8 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
   }
 
   const visitors = [new Visitors(raceOnce, LANES), new Visitors(retryOnce)]
-  const end = () => Promise.all(visitors.map(some => some.stop()))
-  run.defer(end)
+  const endRaces = () => Promise.all(visitors.map(some => some.stop()))
+  run.defer(endRaces)
   return {
     run,
     history,
@@ -124,7 +124,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
     sites,
     tagOf,
     async stop(): Promise<void> {
-      await end()
+      await endRaces()
       const failed = visitors.flatMap(({ refused }) => refused)
       run.none('races that failed', failed)
       for (const service of services) await service.stop()
@@ -140,8 +140,8 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
       ),
     /** How many tokens were refused because the store may have lost its memory of them. */
     forgotten(): number {
-      const codes = history.calls.filter(({ code }) => code === 'token-forgotten')
-      return new Set(codes.map(({ subject }) => subject)).size
+      const refusals = history.calls.filter(({ code }) => code === 'token-forgotten')
+      return new Set(refusals.map(({ subject }) => subject)).size
     },
     /** Redeems again, through every host, what was redeemed in the last second before `beforeMs`. @returns how many tokens */
     async retryLatest(beforeMs: number): Promise<number> {

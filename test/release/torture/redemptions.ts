@@ -23,7 +23,6 @@ export function nonceOf(claims: MintedClaims, random: Random, siteKey: string, f
   return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, random.below(2 ** 14))
 }
 
-/** A token as the service makes them. */
 export function tokenOf(claims: MintedClaims, random: Random): string {
   const issuedAtMs = Date.now()
   const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512) // the first 32 of the 41 bits of a nonce's time

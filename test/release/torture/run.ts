@@ -10,9 +10,7 @@ export interface TortureCase {
   readonly number: number
   /** Accepted by `--only`, like the number. */
   readonly name: string
-  /** What the case asserts. */
   readonly aim: string
-  /** What the full run does, in words. */
   readonly fullSize: string
   run(run: Run): Promise<void>
 }
@@ -28,13 +26,10 @@ const PROBLEMS_MAX = 5000
 /** The service's log message for an exception during a request. */
 const FAULT = 'a request ran into a fault'
 
-/** What all parts of a run record. */
 class Records {
   /** What was done, for example "10,000 tokens x 64 on redis". */
   readonly sizes: string[] = []
-  /** Measured values. */
   readonly figures: Record<string, string> = {}
-  /** Assertions that failed. */
   readonly problems: string[] = []
   readonly histories: History[] = []
   readonly services: TestService[] = []

@@ -30,7 +30,6 @@ export async function startPatient(run: Run) {
 
 export type Patient = Awaited<ReturnType<typeof startPatient>>
 
-/** Cures the sickness. */
 type Cure = () => Promise<unknown>
 
 export interface Sickness {

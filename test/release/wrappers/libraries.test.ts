@@ -89,7 +89,7 @@ test('zone.js 0.14.2: an element that is removed takes none of the page’s list
   assert.equal(heard, 4)
 })
 
-/** Opens a page whose app was written for the vendor, with no more than our script before it. Notes what leaves for other hosts. */
+/** Opens a page whose app was written for a vendor, with only redirect.js before it. `foreign`: requests that left for other hosts. */
 async function openApp(app: string) {
   const { outputFiles } = await build({
     absWorkingDir: FOLDER,

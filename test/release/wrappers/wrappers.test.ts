@@ -27,7 +27,7 @@ const TURNSTILE = 'src="/compat/turnstile.js?render=explicit"'
 const OWN_TURNSTILE = `id="cf-turnstile-script" ${TURNSTILE}`
 const RECAPTCHA = 'src="/compat/recaptcha.js?render=explicit"'
 
-/** The script is in the page where the wrapper's own address cannot be set. */
+/** `script`: in the page before the app, where a wrapper cannot be told another address than its vendor's, or the app needs the element. */
 const WRAPPERS: readonly (readonly [app: string, field: string, name: string, script?: string])[] = [
   ['turnstile-react', 'cf-turnstile-response', '@marsidev/react-turnstile', OWN_TURNSTILE],
   ['turnstile-vue', 'cf-turnstile-response', 'vue-turnstile', TURNSTILE],
@@ -42,15 +42,13 @@ const WRAPPERS: readonly (readonly [app: string, field: string, name: string, sc
   ['page-vue', 'powgate-token', 'powgate-page/vue'],
 ]
 
-/** The address of a vendor is fixed in some packages: what they send goes to the service. */
+/** Some backends' packages have a vendor's address in their code: all connections of HTTPS lead to the service instead. */
 https.globalAgent = Object.assign(new https.Agent(), {
   createConnection: () => connect(service.port, '127.0.0.1'),
 })
 
 /** What a backend makes of a token, by a package for the field's vendor, or by a request of its own: `ok` or a code. */
 type Backend = (response: string) => Promise<string>
-
-const VERIFY_URL = `${service.url}/siteverify`
 
 interface Answer {
   readonly success: boolean
@@ -62,14 +60,17 @@ const wordOf = (answer: Answer) => (answer.success ? 'ok' : answer['error-codes'
 const plainly: Backend = async response =>
   wordOf((await new Client(service.url).siteverify({ secret: site.apiKey, response })).json)
 
-/** Each takes a token of its own. */
+/** By the form's field. Each backend of a field gets a token of its own. */
 const BACKENDS: Readonly<Record<string, readonly Backend[]>> = {
   'powgate-token': [plainly],
   'cf-turnstile-response': [plainly],
   'h-captcha-response': [async response => wordOf(await need('hcaptcha').verify(site.apiKey, response))],
   'g-recaptcha-response': [
     response => {
-      const backend = new (need('google-recaptcha'))({ secret: site.apiKey, apiUrl: VERIFY_URL })
+      const backend = new (need('google-recaptcha'))({
+        secret: site.apiKey,
+        apiUrl: `${service.url}/siteverify`,
+      })
       const told = (resolve: (word: string) => void) => (_: unknown, answer: Answer) =>
         resolve(wordOf(answer))
       return new Promise(resolve => backend.verify({ response }, told(resolve)))
@@ -107,7 +108,7 @@ async function bundled(app: string): Promise<string> {
   return outputFiles[0]!.text
 }
 
-/** What the wrapper's call of that name and number brought. */
+/** The value of the count-th call that the app has noted under this name (apps/page.js). */
 async function called(page: Page, name: string, count = 1): Promise<string> {
   const calls = () =>
     page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => String(value))`)
@@ -115,36 +116,37 @@ async function called(page: Page, name: string, count = 1): Promise<string> {
 }
 
 for (const [app, field, name, script] of WRAPPERS)
-  test(`${name}: token, expiry, reset, each with a new token, a form with it, redeemed once`, async () => {
+  test(`${name}: a token, another after its expiry and after a reset; the form brings the last, which is redeemed once`, async () => {
     const host = gateway.origin()
     pages.add('/app.js', await bundled(app))
-    const own = script === undefined ? '' : `<script ${script.replace('src="', `src="${host}`)}></script>`
+    const tag = script === undefined ? '' : `<script ${script.replace('src="', `src="${host}`)}></script>`
     pages.add(
       '/form',
       `<!doctype html><html lang="en" data-host="${host}" data-site-key="${site.siteKey}"><head><title>A form</title>
-<meta charset="utf-8">${own}</head><body><form action="/received" method="post"><input name="name" value="Ada">
+<meta charset="utf-8">${tag}</head><body><form action="/received" method="post"><input name="name" value="Ada">
 <div id="app"></div><button>Send</button></form><script src="/app.js"></script></body></html>`,
     )
     pages.forms.length = 0
     const prepare = (page: Page) => page.clock.install()
     const { page, notes } = await visit(browser, `${pages.origin()}/form`, { prepare })
-    const first = await called(page, 'passed')
+    const expired = await called(page, 'passed')
     await page.clock.fastForward(EXPIRED_MS)
     await called(page, 'expired')
-    const second = await called(page, 'passed', 2)
+    const renewed = await called(page, 'passed', 2)
     await page.keyboard.press('Shift') // without it, boxes of hCaptcha and reCAPTCHA wait for somebody after a reset
     await page.evaluate('resetCaptcha()')
-    const token = await called(page, 'passed', 3)
-    assert.equal(new Set([first, second, token]).size, 3)
+    const sent = await called(page, 'passed', 3)
+    assert.equal(new Set([expired, renewed, sent]).size, 3)
     await page.click('text=Send')
     const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
-    assert.equal(fields.get(field), token)
+    assert.equal(fields.get(field), sent)
     assert.equal(fields.has('powgate-token'), field === 'powgate-token')
     assert.deepEqual(notes.pageErrors, [])
-    for (const [index, redeem] of BACKENDS[field]!.entries()) {
-      const fresh = [token, second][index]!
-      assert.equal(await redeem(fresh), 'ok')
-      assert.equal(await redeem(fresh), 'timeout-or-duplicate')
+    const unspent = [sent, renewed]
+    for (const redeem of BACKENDS[field]!) {
+      const token = unspent.shift()!
+      assert.equal(await redeem(token), 'ok')
+      assert.equal(await redeem(token), 'timeout-or-duplicate')
     }
     await closePage(page)
   })

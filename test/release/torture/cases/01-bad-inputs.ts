@@ -140,7 +140,6 @@ async function checkCounters(run: Run, adminPort: number): Promise<void> {
   run.check(errors + faults === 0, `the service has counted ${errors} 5xx, ${faults} faults: ${which}`)
 }
 
-/** Finds what is wrong with answers. */
 function judging(run: Run) {
   const statuses: Record<string, number> = {}
   const count = (what: string) => {

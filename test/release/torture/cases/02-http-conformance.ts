@@ -135,14 +135,13 @@ interface Target {
 /** What a strict parser gives: this answer, then the marker's. */
 const ACCEPTED = 'accepted'
 
-/** Most tries of a row: the service ends a connection with one in 64 of its answers without a body, and announces it. */
-const TIMES_MAX = 5
+/** Most tries of a row. Whatever the row, the service ends the connection with one in 64 answers without a body, and announces that. */
+const TRIES_MAX = 5
 
-/** @param patienceMs after this time without a byte, no answer is expected */
 async function fateOf(row: Row, target: Target, patienceMs: number): Promise<Fate> {
-  for (let times = 1; ; times++) {
-    const { fate, isLastBare } = await tried(row, target, patienceMs)
-    if (!isLastBare || times === TIMES_MAX) return fate
+  for (let tries = 1; ; tries++) {
+    const { fate, isEndedByChance } = await tried(row, target, patienceMs)
+    if (!isEndedByChance || tries === TRIES_MAX) return fate
   }
 }
 
@@ -160,7 +159,7 @@ async function tried(row: Row, target: Target, patienceMs: number) {
     await connection.send(row.bytes)
     await until(patienceMs, () => answersIn(received).length > 0)
     await until(30) // a second, wrong answer comes right after the first
-    const own = answersIn(received)
+    const beforeMarker = answersIn(received)
     if (!connection.isClosed) {
       await connection.send(target.marker)
       await until(patienceMs, () => answersIn(received).some(({ body }) => target.isMarker(body)))
@@ -173,11 +172,11 @@ async function tried(row: Row, target: Target, patienceMs: number) {
     if (markers > 1 || (markers === 1 && !isInOrder)) words.push('the marker out of order')
     else if (connection.isClosed && markers === 0) words.push('closed')
     else if (markers === 0) words.push('waits')
-    if (own.some(({ body }) => target.isMarker(body))) words.push('the marker before it was asked')
-    // If more bytes follow its last request, a connection is closed before the answer has arrived.
+    if (beforeMarker.some(({ body }) => target.isMarker(body))) words.push('the marker before it was asked')
+    // An answer without a body may be lost: if more bytes follow its last request, a connection is closed before it has arrived.
     const isBareLost = all.length === 0 && row.bytes.includes('If-None-Match')
-    const isLastBare = isBareLost || all.some(answer => answer.isLastBare)
-    return { fate: words.length === 0 ? 'ignored' : words.join(', '), isLastBare }
+    const isEndedByChance = isBareLost || all.some(answer => answer.isLastBare)
+    return { fate: words.length === 0 ? 'ignored' : words.join(', '), isEndedByChance }
   } finally {
     connection.close()
   }
@@ -186,7 +185,7 @@ async function tried(row: Row, target: Target, patienceMs: number) {
 interface Answer {
   readonly status: number
   readonly body: string
-  /** It has no body, and announces the end of its connection. */
+  /** It has no body, and announces the end of its connection (see TRIES_MAX). */
   readonly isLastBare: boolean
 }
 

@@ -12,7 +12,7 @@ import type { Run, TortureCase } from '../run.ts'
 
 const FAILOVERS = 50
 const STRICT = 'min-replicas-to-write 1'
-/** A worker looks at every shard once a second. Until then it may not know of a failover. */
+/** Time for two looks: a worker looks at every shard once a second, and may not know of a failover before. */
 const LOOK_MS = 2000
 const STEADY_MS = 2000 // in which nothing may be forgotten
 const ENV = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '1000' }
@@ -58,18 +58,18 @@ async function onStage(stage: Stage): Promise<void> {
   const kinds = Object.keys(servers.kinds)
   const costs = new Map<string, Cost[]>()
   let done = 0
-  let strict = 0
-  // Every second time, primaries accept no writes that reach no replica.
+  let strictCount = 0
+  // Every second failover is strict: primaries accept no writes that reach no replica.
   const offset = random.below(2)
-  // Each kind as often as the others; a bounded run does as many as fit.
-  let order: string[] = []
+  // Each kind comes as often as the others, in a random order; a bounded run does as many as fit.
+  let kindsLeft: string[] = []
   while (done < FAILOVERS && (done === 0 || !run.isOver())) {
-    if (order.length === 0) order = [...kinds]
-    const [kind] = order.splice(random.below(order.length), 1)
+    if (kindsLeft.length === 0) kindsLeft = [...kinds]
+    const [kind] = kindsLeft.splice(random.below(kindsLeft.length), 1)
     const isStrict = (done + offset) % 2 === 1
     for (const server of servers.servers)
       await server.ask('config', 'set', 'min-replicas-to-write', isStrict ? 1 : 0)
-    if (isStrict) strict++
+    if (isStrict) strictCount++
     const cost = await failOver(stage, kind!)
     await staysWell(stage, `after ${kind}`)
     const row = isStrict ? `${kind}, ${STRICT}` : kind!
@@ -80,7 +80,7 @@ async function onStage(stage: Stage): Promise<void> {
   run.check(load.pids().join() === pids, 'a worker has gone')
   await load.stop()
   await servers.stop()
-  report(run, load, costs, `${done} failovers, ${strict} of them with ${STRICT}`)
+  report(run, load, costs, `${done} failovers, ${strictCount} of them with ${STRICT}`)
 }
 
 async function failOver({ load, servers, random }: Stage, kind: string) {
@@ -90,19 +90,19 @@ async function failOver({ load, servers, random }: Stage, kind: string) {
   await servers.kinds[kind]!(load, random)
   const failedOverMs = performance.now()
   await load.untilWell()
-  const retriedOfBefore = await load.retryLatest(startedMs)
-  const retriedOfLast = await load.retryLatest(failedOverMs)
+  const retriedFromBefore = await load.retryLatest(startedMs)
+  const retriedFromEnd = await load.retryLatest(failedOverMs)
   const calls = load.history.calls.slice(from)
   const unknown = calls.filter(({ outcome }) => outcome === 'unknown')
-  const last = unknown.reduce((latest, { endedMs }) => Math.max(latest, endedMs), 0)
-  const first = unknown.reduce((earliest, call) => Math.min(earliest, call.startedMs), last)
+  const lastMs = unknown.reduce((latest, { endedMs }) => Math.max(latest, endedMs), 0)
+  const firstMs = unknown.reduce((earliest, call) => Math.min(earliest, call.startedMs), lastMs)
   return {
-    degradedMs: Math.max(0, last - Math.max(first, startedMs)),
+    degradedMs: Math.max(0, lastMs - Math.max(firstMs, startedMs)),
     forgotten: load.forgotten() - forgottenBefore,
     unknown: unknown.length,
-    // Tokens tried again after the failover: redeemed in the second before it, and in the last second until its end.
-    retriedOfBefore,
-    retriedOfLast,
+    // Tokens tried again after the failover: redeemed in the second before it, and in its last second.
+    retriedFromBefore,
+    retriedFromEnd,
   }
 }
 
@@ -132,15 +132,15 @@ function report(run: Run, load: RedemptionLoad, costs: Map<string, Cost[]>, done
       `without an answer for ${ms} ms, ${unknown} unknown, ${forgotten} tokens forgotten`,
     )
   }
-  const sumOf = (of: 'retriedOfBefore' | 'retriedOfLast') =>
-    [...costs.values()].flat().reduce((sum, cost) => sum + cost[of], 0)
-  const ofBefore = sumOf('retriedOfBefore')
-  run.figure('tokens redeemed in the second before a failover and tried again after it', ofBefore)
-  run.figure('in the last second until it was over', sumOf('retriedOfLast'))
-  run.check(ofBefore > 0, 'nothing was redeemed just before a failover')
+  const sumOf = (count: 'retriedFromBefore' | 'retriedFromEnd') =>
+    [...costs.values()].flat().reduce((sum, cost) => sum + cost[count], 0)
+  const fromBefore = sumOf('retriedFromBefore')
+  run.figure('tokens redeemed in the second before a failover and tried again after it', fromBefore)
+  run.figure('in the last second until it was over', sumOf('retriedFromEnd'))
+  run.check(fromBefore > 0, 'nothing was redeemed just before a failover')
   judgeRedemptions(run, history, ['token-used', 'token-forgotten'])
-  const early = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
-  run.none('tokens that were used though nobody can have', early)
+  const usedByNobody = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
+  run.none('tokens that were used though nobody can have', usedByNobody)
 }
 
 /** Refused as used, although no redemption succeeded and none has an unknown outcome. */

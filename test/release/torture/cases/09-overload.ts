@@ -226,7 +226,6 @@ function judgeFlood(run: Run, name: string, result: VisitorsResult, capacity: nu
   run.check(begun === 0, `${name}: ${begun} visitors were refused after their challenge`)
 }
 
-/** After the flood, nobody is refused any more. */
 async function soonCalm(stage: Stage, capacity: number): Promise<void> {
   const few = { ...specOf(CALM_SHARE * capacity), measureMs: 500 }
   for (let count = 1; count <= RECOVERY_TRIES; count++) {

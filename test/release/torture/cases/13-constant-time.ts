@@ -48,11 +48,12 @@ export const constantTime: TortureCase = {
 }
 
 function judge(run: Run, target: TimingTarget, samples: number): void {
-  const all = [timingOf(target, samples)]
-  while (!(all.at(-1)! < T_MAX) && all.length < RUNS_MAX) all.push(timingOf(target, samples))
-  const told = all.map(t => t.toFixed(2)).join(', then ')
+  const ts: number[] = []
+  const isAnyBelow = () => ts.some(t => t < T_MAX)
+  while (!isAnyBelow() && ts.length < RUNS_MAX) ts.push(timingOf(target, samples))
+  const told = ts.map(t => t.toFixed(2)).join(', then ')
   run.figure(`${target.name}: |t|`, told)
-  run.check(all.at(-1)! < T_MAX, `${target.name}: |t| ${told}`)
+  run.check(isAnyBelow(), `${target.name}: |t| ${told}`)
 }
 
 interface Input {
@@ -83,7 +84,7 @@ function targets(random: Random): TimingTarget[] {
     mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, random.below(2 ** 14))
   const isNonce = (given: string) =>
     readNonce(keyring, given, binding, Number.POSITIVE_INFINITY).status === 'genuine'
-  /** A right text is made, and given with another character at the first or the last of these places. */
+  /** A right text is made, and given with another character at the first or the last of these places (negative: from the end). */
   const target = <Right>(
     name: string,
     [first, last]: [number, number],
