@@ -114,16 +114,15 @@ const ranges = fc.oneof(
   fc.tuple(fc.ipV6(), fc.nat(128)).map(([base, prefix]) => `${base}/${prefix}`),
 )
 
-/** The lists of node:net for addresses of IPv6 and of IPv4, which a range of IPv6 holds only if it is one of mapped addresses. */
+/** The lists of node:net for addresses of IPv6, and for those of IPv4, of which a shorter prefix of IPv6 than 96 bits holds none. */
 function blockListsOf(texts: readonly string[]) {
   const [v6, v4] = [new BlockList(), new BlockList()]
   for (const text of texts) {
     const [base = '', prefix] = text.split('/')
     // Inside powgate IPv4 is the mapped form, so ranges are compared on mapped addresses.
-    const subnet = isIPv4(base) ? [`::ffff:${base}`, Number(prefix) + 96] : [base, Number(prefix)]
-    const [network, prefixBits] = subnet as [string, number]
-    v6.addSubnet(network, prefixBits, 'ipv6')
-    if (prefixBits >= 96) v4.addSubnet(network, prefixBits, 'ipv6')
+    const [network, bits] = isIPv4(base) ? [`::ffff:${base}`, Number(prefix) + 96] : [base, Number(prefix)]
+    v6.addSubnet(network, bits, 'ipv6')
+    if (bits >= 96) v4.addSubnet(network, bits, 'ipv6')
   }
   return { v6, v4 }
 }

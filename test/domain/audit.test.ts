@@ -1,4 +1,4 @@
-/** The audit log: the entry that each change of a site or an API key makes. Also when an API key expires, and a site's own score weights. */
+/** The audit log: the entry for each change of a site or API key. Also when an API key expires, and a site's own score weights. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -73,11 +73,8 @@ class Town {
       this.#meters.set(name, known)
       return known
     }
-    const names = [
-      ...TAGS.firstProofNames,
-      siteMeter(SITE),
-      ...TAGS.networkMeters(from, TAGS.keyOf(from, 64)),
-    ]
+    const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64))
+    const names = [...TAGS.firstProofNames, siteMeter(SITE), ...networks]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters
@@ -239,17 +236,14 @@ test('a solution is refused when its challenge is more than one bit cheaper than
     checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING).isUnderpriced
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false], 'three above the base of 18, less one')
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(
-    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING).isUnderpriced,
-    'a raise of the base after the challenge was issued',
-  )
+  const afterRaise = checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING)
+  assert.ok(afterRaise.isUnderpriced, 'the base was raised after the challenge')
   const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
     checkPrice(18, { ...BOUNDS, max }, accepted, traffic, PRICING).isCapped
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below the price, 21')
-  const attacked = quiet()
-    .run(3 * MINUTE_MS, { people: 1200 }, 2)
-    .traffic(STRANGER)
-  assert.deepEqual([isCut(21, attacked, 2), isCut(22, attacked, 2)], [true, false])
+  const attacked = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
+  const traffic = attacked.traffic(STRANGER)
+  assert.deepEqual([isCut(21, traffic, 2), isCut(22, traffic, 2)], [true, false])
 })
 
 test('a raise adds to the base, up to the maximum', () => {

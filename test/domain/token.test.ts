@@ -90,16 +90,13 @@ test('property: a token reads back what was minted, in the form of contract §2.
 })
 
 test('a token tells the host of its page even after its site got other origins, but a long one only while it is an origin', () => {
-  const [short, long] = ['www.shop.example', `${'a'.repeat(60)}.shop.example`] as const
+  const [short, long] = ['www.shop.example', `${'a'.repeat(60)}.shop.example`]
   const before = new OriginList(['https://shop.example', `https://${short}`, `https://${long}`])
   const after = new OriginList(['https://new.example'])
-  for (const [host, later] of [
-    [short, short],
-    [long, undefined],
-  ] as const) {
+  for (const host of [short, long]) {
     const page = pageOf({} as Solution, `https://${host}`, before)
     assert.equal(pageHostname(page, before), host)
-    assert.equal(pageHostname(page, after), later)
+    assert.equal(pageHostname(page, after), host === short ? short : undefined)
   }
   assert.equal(pageOf({} as Solution, `https://${long}`, before)!.host, '#gXqxQ63Usp_K-vUk', 'its hash')
   assert.equal(pageOf({} as Solution, 'https://new.example', after), undefined, 'no other host is possible')

@@ -51,11 +51,14 @@ function assertClean(lines: readonly string[]): void {
   }
 }
 
-const errorOf = (call: Promise<unknown>): Promise<Error> =>
-  call.then(
+/** An error of Redis: a value has another type than a command needs, whose arguments are a token and an API key. */
+async function wrongType(): Promise<Error> {
+  await client.set('text', 'x')
+  return client.hset('text', TOKEN, API_KEY).then(
     () => assert.fail('the call should have failed'),
     error => error,
   )
+}
 
 /** Ways in which careless code could pass an error with secrets to the log. */
 function logCarelessly(log: ReturnType<typeof createLogger>, error: Error): void {
@@ -68,8 +71,7 @@ function logCarelessly(log: ReturnType<typeof createLogger>, error: Error): void
 }
 
 test('an error of Redis whose arguments are keys and tokens is logged with its text and stack, without these', async () => {
-  await client.set('text', 'x')
-  const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+  const error = await wrongType()
   assert.match(error.message, /WRONGTYPE/)
   assert.ok(JSON.stringify(error).includes(API_KEY), 'the error itself carries its arguments')
   const lines = linesOf('trace', log => logCarelessly(log, error))
@@ -79,8 +81,7 @@ test('an error of Redis whose arguments are keys and tokens is logged with its t
 })
 
 test('a fault while a request is worked on is logged with its request, 60 a minute; its answer and an overload are not', async () => {
-  await client.set('text', 'x')
-  const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+  const error = await wrongType()
   const exchange = { requestId: 'r-1', siteKey: 'site_0', address: undefined, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
@@ -143,17 +144,6 @@ test('a secret that was removed leaves the id of the API key, or the nonce of th
     assert.equal(scrubByForm(text), text)
 })
 
-/** Runs a program that imports from this tree. */
-function run(program: string, env: Record<string, string>) {
-  const { PATH, HOME } = process.env
-  return spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { PATH, HOME, ...env },
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-}
-
 test('the format text has time, level, message and fields, and loses no line at an exit', () => {
   const program = `
     import { createLogger, logDestination } from './src/log/logger.ts'
@@ -162,7 +152,17 @@ test('the format text has time, level, message and fields, and loses no line at 
     log.info({ port: 8080 }, 'listening')
     log.fatal('gone with ' + process.env.PASSWORD)
     process.exit(1)`
-  const { stdout, stderr } = run(program, { PASSWORD: MASTER_SECRET })
+  const { PATH, HOME } = process.env
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', program],
+    {
+      cwd: new URL('../..', import.meta.url).pathname,
+      env: { PATH, HOME, PASSWORD: MASTER_SECRET },
+      encoding: 'utf8',
+      timeout: 60_000,
+    },
+  )
   assert.equal(stderr, '')
   assert.ok(!stdout.includes(MASTER_SECRET), stdout)
   const [first, last, ...more] = stdout.trimEnd().split('\n').sort() // such an exit may change their order

@@ -9,32 +9,23 @@ import { createLogger } from '../../src/log/logger.ts'
 import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
 
 /** The contract's limits a minute: of a backend's address, and of an API key. */
-const CONTRACT = [100, 200] as const
+const CONTRACT: readonly [address: number, apiKey: number] = [100, 200]
+const NAMES = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k' }
 /** What a worker counts of a redemption, if a test says nothing else. */
-const USUAL = {
-  siteKey: 'site_a',
-  apiKeyId: 'k',
-  limits: CONTRACT as readonly [address: number, apiKey: number],
-  isJunk: false,
-  ignored: undefined,
-  badBody: undefined,
-}
-const REQUEST = { ...USUAL, callerKey: 'c' }
+const REQUEST = { ...NAMES, limits: CONTRACT, isJunk: false, ignored: undefined, badBody: undefined }
 
 /** How much a backend sends; its address is 10.0.0.`host`. */
-type Backend = Partial<typeof USUAL> & { readonly perMinute: number; readonly host?: number }
-/** How many hosts share the limits, and whether the log has addresses whole, or else only their networks. */
-type Setting = { readonly hosts?: number; readonly isAddressWhole?: boolean }
+type Backend = Partial<typeof REQUEST> & { readonly perMinute: number; readonly host?: number }
 
 const newBackends = () => new Backends(createLogger('silent', {}, []))
 const newCounts = (isAddressWhole = true) => new BackendCounts(isAddressWhole, 64)
 
-/** @returns what the primary process knows once it has been told what these backends sent in a minute */
-function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole }: Setting = {}): Backends {
+/** Tells the primary process what backends sent in a minute. @param hosts that share limits. @param isAddressWhole or networks are told */
+function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole = true } = {}): Backends {
   const watch = newBackends()
   const counts = newCounts(isAddressWhole)
   for (const { perMinute, host = 1, ...change } of backends) {
-    const request = { ...USUAL, ...change }
+    const request = { ...REQUEST, ...change }
     const hasOwnWindow = request.limits !== CONTRACT // as a site with limits of its own
     const callerKey = `${host}${hasOwnWindow ? request.siteKey : ''}`
     for (let count = 0; count < perMinute; count++)
@@ -46,7 +37,7 @@ function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole }: Se
 }
 
 /** @returns a line for each that used half of a limit or more */
-function linesOf(backends: readonly Backend[], setting?: Setting): string[] {
+function linesOf(backends: readonly Backend[], setting?: Parameters<typeof watched>[1]): string[] {
   const watch = watched(backends, setting)
   const lines = watch.limitsHalfUsed.map(({ text }) => text)
   watch.update(1, 61_000)

@@ -67,8 +67,7 @@ test('a store process that is started anew while the file of sites is away makes
 
 test('a store process whose primary ended before it was loaded ends', async () => {
   const dataDir = temporaryDir('store')
-  const stateBytesMax = '1000000'
-  const child = fork('dist/store/embedded/process.js', [dataDir, stateBytesMax])
+  const child = fork('dist/store/embedded/process.js', [dataDir, '1000000']) // the bound of its state, in bytes
   child.disconnect()
   assert.deepEqual(await once(child, 'exit'), [0, null])
 })

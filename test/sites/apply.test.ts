@@ -138,10 +138,8 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual({ name, plan, ipRules }, { ...news, ipRules: { allow: [], block: ['10.0.0.0/8'] } })
         const added = (await audit()).slice(entries.length)
         const changes = [`site-changed ${shop.siteKey}`, `site-created ${newKey}`]
-        assert.deepEqual(
-          auditLines(added),
-          changes.map(change => `${WHO}, apply: ${change}`),
-        )
+        const expected = changes.map(change => `${WHO}, apply: ${change}`)
+        assert.deepEqual(auditLines(added), expected)
         const fieldsOf = (all: readonly { changes: readonly FieldChange[] }[]) => all.map(one => one.changes)
         assert.deepEqual(fieldsOf(added), fieldsOf(done.changed))
         const again = await powgate.json('apply --file', file)

@@ -1,4 +1,4 @@
-/** Files of sites (`powgate apply`): what valid content means, the line for each mistake, and which changes a file makes to the sites there are. */
+/** Files of sites (`powgate apply`): what valid content means, the line for each mistake, and how a file changes the sites there are. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -65,11 +65,7 @@ const NOT_FILES_OF_SITES: readonly [about: string, bytes: Buffer, line: RegExp][
   ['newer', fileOf([], { version: 2, more: 1 }), /^version: expected 1, got 2$/],
   ['no sites', fileOf(undefined), /^sites: missing; expected a list of sites$/],
   ['sites that are none', fileOf({ shop: {} }), /^sites: expected a list of sites, got \{"shop":\{\}\}$/],
-  [
-    'a field more',
-    fileOf([], { site: [] }),
-    /^site: .* \(did you mean sites\?\); expected one of format, version/,
-  ],
+  ['a typo', fileOf([], { site: [] }), /^site: .* \(did you mean sites\?\); expected one of format, version/],
 ]
 
 test('a file that is not one of sites is refused in one line', () => {
@@ -86,7 +82,7 @@ const ORIGIN = 'expected an origin as browsers send it, such as https://example.
 const [PUZZLE, BITS] = ['expected sha256 or hashwx', 'expected min <= base <= max']
 const NO_FIELD = 'there is no such field; expected one of'
 
-/** What an entry has besides its name (or what stands in place of an entry), and the line for it, without the `sites[1]` it starts with. */
+/** What an entry has besides its name (or what stands in its place), and the line for it, without the `sites[1]` it starts with. */
 const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [5, ': expected an object that describes a site, got 5'],
   [{ name: undefined }, `.name: missing; ${NAME}`],
@@ -98,10 +94,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ active: [], difficulty: { base: 20 } }, '.active: expected true or false, got []'],
   [{ plan: 'gold' }, '.plan: expected free or pro, got "gold"'],
   [{ origins: 'https://a.example' }, '.origins: expected a list of origins, got "https://a.example"'],
-  [
-    { origins: ['https://a.example', 'b.example'] },
-    `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
-  ],
+  [{ origins: ['http://a.b', 'b.c'] }, `.origins[1]: ${ORIGIN}, got "b.c"; did you mean https://b.c?`],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
   [{ puzzle: { toString: 1 }, difficulty: { base: 20 } }, `.puzzle: ${PUZZLE}, got {"toString":1}`],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
@@ -143,11 +136,8 @@ test('fields that do not exist, whatever they are called, are named on one line'
   assert.equal(problems.length, 3)
   for (const line of problems)
     assert.match(line, /^sites\[0\]\.\S+: there is no such field; expected [ -~]+$/)
-  const [weight] = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
-  assert.match(
-    weight!,
-    /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /,
-  )
+  const [line] = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
+  assert.match(line!, /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /)
 })
 
 test('two sites of one name are told apart by their keys', () => {
@@ -187,10 +177,8 @@ test('a copy with other settings than a newer one of the store is a problem; wit
     const entry = { siteKey, settings: { ...SITE_DEFAULTS, name: 'shop', threshold }, updatedAt }
     return diffWithFile([entry], [{ siteKey, ...newer }], ...OPTIONS).problems
   }
-  assert.match(
-    problems(4).join(),
-    /^sites\[0\]\.updatedAt: the store has a newer copy of site_\w+, and keeps it: /,
-  )
+  const [line] = problems(4)
+  assert.match(line!, /^sites\[0\]\.updatedAt: the store has a newer copy of site_\w+, and keeps it: /)
   assert.deepEqual([...problems(5), ...problems(), ...problems(4, 0.7)], [])
 })
 

@@ -1,4 +1,4 @@
-/** Each field of a site (`SITE_FIELDS`) goes from a flag to the record, `site show`, the audit log and a file. A new row needs a trial here. */
+/** Each field of a site goes from a flag to the record, `site show`, the audit log and a file. A new field needs a row in TRIALS. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -66,8 +66,6 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
 
-const HEAD = { format: FILE_FORMAT, version: FILE_VERSION }
-
 for (const field of FIELDS) {
   const { name, flag, falseFlag, command, unsetFlag } = field
   test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
@@ -116,12 +114,12 @@ test('a base that nobody chose follows the puzzle, both ways; a chosen one stays
   assert.ok((await base(timed, '--puzzle hashwx')) < timed.difficulty.base)
   assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
   assert.match(siteLines(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
-  const file = (difficulty: object) =>
-    parseExportFile(
-      Buffer.from(JSON.stringify({ ...HEAD, sites: [{ name: 'a', puzzle: 'hashwx', difficulty }] })),
-    )
-  assert.ok('value' in file({ max: 17 }))
-  assert.deepEqual(file({ min: 18 }), {
+  const fromFile = (difficulty: object) => {
+    const sites = [{ name: 'a', puzzle: 'hashwx', difficulty }]
+    return parseExportFile(Buffer.from(JSON.stringify({ format: FILE_FORMAT, version: FILE_VERSION, sites })))
+  }
+  assert.ok('value' in fromFile({ max: 17 }))
+  assert.deepEqual(fromFile({ min: 18 }), {
     problems: ['sites[0].difficulty: expected min <= base <= max, got 18, 17, 28'],
   })
 })
@@ -131,10 +129,8 @@ test('a list replaces the old one; limits and weights are set one by one; a flag
     '--plan pro --origin http://a.b --block ::1 --limit-verify 3 --weight webdriver=0 --fail-open verify'
   const twice =
     '--origin http://b.c --origin http://b.c --no-limits --limit-redeem 9 --weight noPlugins=0 --plan free'
-  const { origins, ipRules, limits, scoreWeights, failOpen } = await updated(
-    await updated(BEFORE, once),
-    twice,
-  )
+  const before = await updated(BEFORE, once)
+  const { origins, ipRules, limits, scoreWeights, failOpen } = await updated(before, twice)
   assert.deepEqual([origins, ipRules.block, failOpen], [['http://b.c'], ['::1'], { verify: true }])
   assert.deepEqual([limits, scoreWeights], [{ redeem: 9 }, { webdriver: 0, noPlugins: 0 }])
 })
