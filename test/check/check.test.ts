@@ -45,8 +45,8 @@ const onRedis = { REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }
 type Settings = Record<string, string>
 
 /**
- * Settings that cannot work, and the start of each line that says so. What can be wrong between powgate and Redis is in
- * store/redis-security.test.ts.
+ * Settings that cannot work, and the lines that say so, in their order: there must be no other. What can be wrong between powgate and
+ * Redis is in store/redis-security.test.ts.
  */
 const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
@@ -246,10 +246,10 @@ describe('good configurations', () => {
 
   test('before the first start: says in the order of go-live.md what would be made, and makes nothing', async () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
-    const facts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
+    const namesOfFacts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
     const settings = ['listens on', 'HTTP server', 'visitors are']
     const site = ['store', 'sites', 'limits a minute', 'lifetimes']
-    assert.deepEqual(facts, ['secrets', ...settings, ...site, 'health, metrics'])
+    assert.deepEqual(namesOfFacts, ['secrets', ...settings, ...site, 'health, metrics'])
     const page = readFileSync(new URL('../../docs/go-live.md', import.meta.url), 'utf8')
     assert.match(page, /^## [^\n]*secret$.*^## [^\n]*settings$.*^## [^\n]*site, .*^## [^\n]*Watch/ms)
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)

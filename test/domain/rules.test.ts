@@ -222,7 +222,7 @@ test('equalInConstantTime: texts of another length are never equal', () => {
 
 test('keys: new ones have the form, and only the right secret matches', () => {
   for (let index = 0; index < 200; index++) {
-    assert.ok(isSiteKey(newSiteKey(randomBytes(96)))) // of which 22 are used, but those that are skipped (below)
+    assert.ok(isSiteKey(newSiteKey(randomBytes(96)))) // it takes 22 bytes that are not skipped (below)
     const key = newApiKey(randomBytes(128))
     const record = apiKeyRecord(key, { siteKey: 's', createdAt: 0 })
     assert.deepEqual([record.id.length, record.revokedAt], [8, null])

@@ -1,4 +1,4 @@
-/** A worker's notes of when API keys were used (`KeyUses`): each is written to the store once, and none is lost while it is away. */
+/** A worker's notes of when API keys were used (`KeyUses`): each is written to the store once, and none is lost while the store is away. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -88,7 +88,7 @@ test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used
   assert.equal(store.requests.epochOf(SITE), epoch)
 })
 
-test('redis: a note that is five minutes old, as after a cut: a worker that measured the time meanwhile keeps the epoch', async t => {
+test('redis: a note that is five minutes old, as after a cut: the worker still expects the right time, so nothing is forgotten', async t => {
   const { store, admin } = await startRedis(t)
   const useAgain = await useBoth(store)
   await (await moveNote(admin, 5 * MINUTE_MS)).exec()
@@ -119,7 +119,7 @@ test('redis: it stands still for half a minute: calls that waited meanwhile are 
   assert.deepEqual(warnings, [])
 })
 
-test('redis: a note that is a minute old, and no worker that measured the time: the epoch is another, so what was issued is refused', async t => {
+test('redis: a note that is a minute old, and a new worker, which expects no time: the epoch is another, so what was issued is refused', async t => {
   const { server, store, admin } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
   await store.close()
