@@ -1,7 +1,4 @@
-/**
- * `powgate check` on good and bad configurations: each mistake is named, good settings are described, nothing is
- * changed.
- */
+/** `powgate check`: a line for each mistake of bad configurations, facts and warnings about good ones, and nothing is made or changed. */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -16,7 +13,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
-import { makeUser, RedisServer } from '../harness/redis.ts'
+import { RedisServer } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -31,9 +28,8 @@ function fileOf(name: string, text: string): string {
   return path
 }
 
-/** A Redis with the user of docs/reference/redis.md. */
+/** A Redis that asks for a password. */
 const redis = await RedisServer.start([], { password: 'of the tests alone' })
-await makeUser([redis])
 /** A server of another program. */
 const other = createServer(socket => socket.end('220 no HTTP\r\n'))
 const otherPort = String(await listenAnywhere(other))
@@ -42,14 +38,15 @@ after(() => other.close())
 const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
 const { service } = await startObserved('embedded', proxied)
 
+/** The setting names a site that no store has, of which check warns once it has read the sites. */
 const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
 const onRedis = { REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }
 
 type Settings = Record<string, string>
 
 /**
- * Settings that cannot work, and the start of each line that says so. What can be wrong between powgate and Redis is in
- * store/redis-security.test.ts.
+ * Settings that cannot work, and the lines that say so, in their order: there must be no other. What can be wrong between powgate and
+ * Redis is in store/redis-security.test.ts.
  */
 const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
@@ -57,8 +54,9 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
     /^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
   ],
-  'an admin address of another machine': [
-    { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
+  "another machine's addresses": [
+    { HOST: '192.0.2.1', POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
+    /^HOST: cannot listen on 192\.0\.2\.1:0: this machine does not have the address$/,
     /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: this machine does not have the address$/,
   ],
   'a wrong password in a file, of the user that all have': [
@@ -66,7 +64,6 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/,
   ],
   'a short secret': [{ POWGATE_SECRETS_FILE: fileOf('short', 'hunter2') }, /_SECRETS_FILE: secret 1 has 7 /],
-  "another machine's address": [{ HOST: '192.0.2.1' }, /^HOST: cannot listen on .*: this machine does not /],
   'Redis without secrets': [{ REDIS_URL: 'redis://127.0.0.1:1' }, /^POWGATE_SECRETS: needed with REDIS_URL/],
   'proxies that are everybody': [
     { POWGATE_TRUSTED_PROXIES: '0.0.0.0/0, ::/0, ::ffff:0:0/96' },
@@ -166,14 +163,15 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
       assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
-      const ofSites = /^note: a backend may redeem|METRICS_SITES: there is no site/m
-      if (!/^ {2}sites /m.test(run.out)) assert.doesNotMatch(run.err + run.out, ofSites, 'they were not read')
+      const aboutSites = /^note: a backend may redeem|METRICS_SITES: there is no site/m
+      const hasReadSites = /^ {2}sites /m.test(run.out)
+      if (!hasReadSites) assert.doesNotMatch(run.err + run.out, aboutSites)
       assert.ok(!existsSync(dataDir), 'something was made')
     })
   }
 })
 
-test('a port whose server takes no connection, and whose queue is full, does not keep check waiting', async t => {
+test('a port whose server takes no connection, and whose queue is full: check says within a minute that the port is taken', async t => {
   const listen =
     "listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))"
   const stuck = spawn(process.execPath, ['-e', `const server = require('net').createServer().${listen}`])
@@ -187,7 +185,7 @@ test('a port whose server takes no connection, and whose queue is full, does not
   assert.ok(performance.now() - startedAtMs < 60_000, 'the kernel gives up after two minutes')
 })
 
-/** The warning about each range of trusted proxies; undefined: none. */
+/** Ranges of trusted proxies on either side of each bound, and the warning about each; undefined for none. */
 const RISKS: Readonly<Record<string, RegExp | undefined>> = {
   '10.42.0.0/16': undefined,
   '10.42.0.0/15': /is wide: every machine and container in it/,
@@ -216,7 +214,7 @@ describe('good configurations', () => {
     }
   })
 
-  test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
+  test('a service that others can reach, and that trusts no proxy: a note in case one is in front; warnings of other settings', async () => {
     const env = {
       HOST: '0.0.0.0',
       PORT: String(await freePort()),
@@ -248,10 +246,10 @@ describe('good configurations', () => {
 
   test('before the first start: says in the order of go-live.md what would be made, and makes nothing', async () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
-    const facts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
+    const namesOfFacts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
     const settings = ['listens on', 'HTTP server', 'visitors are']
     const site = ['store', 'sites', 'limits a minute', 'lifetimes']
-    assert.deepEqual(facts, ['secrets', ...settings, ...site, 'health, metrics'])
+    assert.deepEqual(namesOfFacts, ['secrets', ...settings, ...site, 'health, metrics'])
     const page = readFileSync(new URL('../../docs/go-live.md', import.meta.url), 'utf8')
     assert.match(page, /^## [^\n]*secret$.*^## [^\n]*settings$.*^## [^\n]*site, .*^## [^\n]*Watch/ms)
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)
@@ -261,26 +259,29 @@ describe('good configurations', () => {
     assert.match(text, /^note: a backend may redeem 100 tokens a minute/m)
     assert.doesNotMatch(text, /there are no sites yet/, 'the start makes one')
     assert.ok(!existsSync(dataDir))
-    const own = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('touched') }
-    const touched = powgate.with(own)
-    await touched.text('site list') // makes an empty file
-    assert.match(await touched.text('check'), /^ {2}sites +none yet: unless you create one first, the /m)
-    const { siteKey } = await touched.json('site create --name shop')
-    await touched.text('site delete', siteKey, '--name', 'shop')
-    assert.match(await touched.text('check'), /^warning: there are no sites yet/m)
-    const sites = join(own.POWGATE_DATA_DIR, 'sites.jsonl')
+  })
+
+  test('before the first start, in a data directory that commands have used, or a service whose files are gone', async () => {
+    const dataDir = temporaryDir('used')
+    const used = powgate.with({ PORT: String(await freePort()), POWGATE_DATA_DIR: dataDir })
+    await used.text('site list') // makes an empty file
+    assert.match(await used.text('check'), /^ {2}sites +none yet: unless you create one first, the /m)
+    const { siteKey } = await used.json('site create --name shop')
+    await used.text('site delete', siteKey, '--name', 'shop')
+    assert.match(await used.text('check'), /^warning: there are no sites yet/m)
+    const sites = join(dataDir, 'sites.jsonl')
     const torn = `${readFileSync(sites, 'utf8')}{"torn`
     writeFileSync(sites, torn)
-    const { warnings } = JSON.parse(await touched.text('check --json'))
+    const { warnings } = JSON.parse(await used.text('check --json'))
     assert.match(warnings.join('\n'), /^of the sites' file, line 3, .* not whole, and the next start /m)
     assert.deepEqual([readFileSync(sites, 'utf8'), existsSync(`${sites}.dropped`)], [torn, false])
 
-    writeFileSync(join(own.POWGATE_DATA_DIR, 'service-url'), '') // as a service that ran here leaves it
+    writeFileSync(join(dataDir, 'service-url'), '') // as a service that ran here leaves it
     const secretGone = /^warning: POWGATE_DATA_DIR: the secret .*: it is gone\. Put b/m
-    assert.match(await touched.text('check'), secretGone)
-    rmSync(join(own.POWGATE_DATA_DIR, 'sites.jsonl'))
+    assert.match(await used.text('check'), secretGone)
+    rmSync(sites)
     for (const command of ['site list', 'site create --name shop', 'check'])
-      assert.match((await touched.run(command)).err, /missing or has no sites.* put it back/, command)
+      assert.match((await used.run(command)).err, /missing or has no sites.* put it back/, command)
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
@@ -288,12 +289,12 @@ describe('good configurations', () => {
     const origins = ['https://*.vercel.app', 'https://*.shop.example']
     await service.createSite({ known: { networks: ['10.2.0.0/16', '2001:db9::/32', ...wide] }, origins })
     const isRoot = process.getuid!() === 0
-    if (isRoot) chownSync(service.dataDir, 4242, 4242)
+    if (isRoot) chownSync(service.dataDir, 4242, 4242) // as if another user's service had made it
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
     const asRoot = report.warnings.filter((text: string) => text.endsWith("sudo -u '#4242'"))
-    assert.equal(asRoot.length, isRoot ? 1 : 0, 'the service may lack a permission of root')
+    assert.equal(asRoot.length, isRoot ? 1 : 0, 'root may use what the service may not')
     const known = / known network (\S+) is wide/
     const found = report.warnings.flatMap((text: string) => known.exec(text)?.[1] ?? [])
     assert.deepEqual(found, wide)

@@ -1,4 +1,4 @@
-/** Names of addresses and networks in the store: which share one, and on which shard they are. An owner has a /24 or a /48. */
+/** Names of addresses and their networks' meters in the store. Some are compared whole, because stores of older versions hold them. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,14 +19,14 @@ import { liveHeapBytes } from '../harness/measure.ts'
 
 const SITE = 'site_0000000000000000000000'
 const SECRET = 'a secret of more than 32 characters'
-const OTHER = 'another secret of more than 32 characters'
+const OTHER_SECRET = 'another secret of more than 32 characters'
 const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing)
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
 const networksOf = (text: string) => tags.networkMeters(address(text), keyOf(text))
 
-test('an address key is the tag of the owner’s network and the bits within it; in every version, for stores keep them', () => {
+test('the key of an address is the tag of its owner’s network (/24, /48) and the bits within it, alike in every version', () => {
   assert.equal(keyOf('203.0.113.7'), 'bDDAOzSleY07')
   assert.equal(keyOf('2001:db8:1:203::1'), 'PwMDPE0nj_0203')
   assert.match(keyOf('2001:db8:1:2ff::1', 60), /^[\w-]{10}02f0$/)
@@ -34,18 +34,18 @@ test('an address key is the tag of the owner’s network and the bits within it;
   assert.match(keyOf('2001:db8:1:2::1', 48), /^[\w-]{10}$/)
 })
 
-test('addresses of one /24 or /48 share a tag, in every window, and no two networks do', () => {
+test('addresses of one /24 or /48 share a tag, also in names of windows, and no two networks share one', () => {
   const owner = (text: string) => ownerKey(keyOf(text))
   assert.equal(owner('203.0.113.7'), owner('203.0.113.250'))
   assert.equal(owner('2001:db8:1:2::1'), owner('2001:db8:1:ffff::1'))
   const key = keyOf('203.0.113.7')
   const windows = [windowOfRefused(key), windowOfJunk(key), windowOfKnown(key, SITE), windowOfSite(key, SITE)]
   for (const window of windows) assert.equal(ownerKey(window), ownerKey(key))
-  const networks = Array.from({ length: 65_536 }, (_, index) => [
+  const owners = Array.from({ length: 65_536 }, (_, index) => [
     owner(`198.${index >> 8}.${index & 0xff}.7`),
     owner(`2001:db8:${index.toString(16)}::1`),
   ])
-  assert.equal(new Set(networks.flat()).size, 2 * 65_536)
+  assert.equal(new Set(owners.flat()).size, 2 * 65_536)
 })
 
 test('the meters of a network are those of its owner and of the /16 or /32 around it', () => {
@@ -71,33 +71,34 @@ test('hosts agree on the shard of a key: its hash is FNV-1a, folded', () => {
     assert.equal(fnv1a(text), (fnv ^ (fnv >>> 15)) >>> 0)
 })
 
-test('however many networks come, a worker remembers no more names of wide ones', () => {
+test('a worker remembers the names of 200,000 wide networks at most (WIDE_MAX), however many come', () => {
   const heapAfter = (from: number, to: number) => {
     for (let network = from; network < to; network++) {
       const bytes = Buffer.alloc(16, 0x20)
-      bytes.writeUInt32BE(network)
+      bytes.writeUInt32BE(network) // a /32 of IPv6
       tags.networkMeters(addressFromBytes(bytes)!, 'an owner')
     }
     return liveHeapBytes()
   }
   const full = heapAfter(0, 200_000)
   const more = heapAfter(200_000, 400_000) - full
-  assert.ok(more < 4 * 2 ** 20, `${more} bytes more`)
+  // 20 bytes for each of the further ones: an entry of a Map takes more.
+  assert.ok(more < 4_000_000, `${more} bytes more`)
 })
 
-test('tags are the same under the same first secret, others under another, and one under another is translated', () => {
+test('the first secret alone decides on keys; a key by another secret is translated into the one by this', () => {
   const one = address('203.0.113.7')
-  assert.equal(tagsOf(SECRET, OTHER).keyOf(one, 64), keyOf('203.0.113.7'))
-  assert.notEqual(tagsOf(OTHER, SECRET).keyOf(one, 64), keyOf('203.0.113.7'))
+  assert.equal(tagsOf(SECRET, OTHER_SECRET).keyOf(one, 64), keyOf('203.0.113.7'))
+  assert.notEqual(tagsOf(OTHER_SECRET, SECRET).keyOf(one, 64), keyOf('203.0.113.7'))
   for (const text of ['203.0.113.7', '2001:db8:1:203::1']) {
-    const other = windowOfKnown(tagsOf(OTHER).keyOf(address(text), 64), SITE)
+    const other = windowOfKnown(tagsOf(OTHER_SECRET).keyOf(address(text), 64), SITE)
     assert.equal(tags.translated(other, address(text)), windowOfKnown(keyOf(text), SITE))
   }
 })
 
-// Stores keep these names: another name would make a start's age begin anew for everybody.
+// Stores keep these names: after a version with others, the age of each store would begin anew.
 test('names of the first proof: that for networks depends on the secret; that for sites, and names of their meters, do not', () => {
-  const [ours, theirs] = [tags.firstProofNames, tagsOf(OTHER).firstProofNames]
+  const [ours, theirs] = [tags.firstProofNames, tagsOf(OTHER_SECRET).firstProofNames]
   assert.deepEqual([ours, theirs[0]], [['e:born', 'e:born:q5xV0JSs'], 'e:born'])
   assert.notEqual(ours[1], theirs[1])
   assert.equal(siteMeter(SITE), `e:${SITE}`)

@@ -1,4 +1,4 @@
-/** What the audit log says of a change; when an API key expires; a site's own score weights. */
+/** The audit log: the entry for each change of a site or API key. Also when an API key expires, and a site's own score weights. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -26,11 +26,12 @@ const SITE: SiteRecord = {
   updatedAt: 1,
 }
 
+/** An API key is `sk_`, an id of 8 characters, `_` and a secret. */
 const API_KEY = newApiKey(new Uint8Array(128).fill(7))
-const [id, secretSha256] = [API_KEY.slice(3, 11), apiKeySha256(API_KEY)]
+const [id, secret, secretSha256] = [API_KEY.slice(3, 11), API_KEY.slice(12), apiKeySha256(API_KEY)]
 const KEY: ApiKeyRecord = { id, siteKey: SITE.siteKey, secretSha256, createdAt: 1, revokedAt: null }
 
-test('changes of a site: none for its times; each field that differs, with both values, and back again', () => {
+test('changes of a site: none for its times; each field that differs, with both values, in either direction', () => {
   assert.deepEqual(siteChanges(SITE, { ...SITE, createdAt: 2, updatedAt: 2 }), [])
   const after = { ...SITE, ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1, limits: { verify: 3 } }
   const changes = [
@@ -39,9 +40,8 @@ test('changes of a site: none for its times; each field that differs, with both 
     { field: 'limits.verify', from: null, to: 3 },
   ]
   assert.deepEqual(siteChanges(SITE, after), changes)
-  const back = new Map(siteChanges(after, SITE).map(change => [change.field, change]))
-  assert.equal(back.size, 3)
-  for (const { field, from, to } of changes) assert.deepEqual(back.get(field), { field, from: to, to: from })
+  const reversed = changes.map(({ field, from, to }) => ({ field, from: to, to: from }))
+  assert.deepEqual(siteChanges(after, SITE), reversed)
 })
 
 test('the audit log of a new site lists every field that is set', () => {
@@ -52,28 +52,27 @@ test('the audit log of a new site lists every field that is set', () => {
 })
 
 const DISABLED = { ...SITE, active: false }
-const GONE = { deletedAt: 9 }
 const REVOKED = { ...KEY, revokedAt: 5 }
-const NAMED = { ...KEY, name: 'backend', expiresAt: 5 }
-const BLOCK = ['10.0.0.1']
-/** `fields` are those that the entry names; left out for a new site, which names all. */
+const EXPIRING = { ...KEY, expiresAt: 5 }
+const deletedAt = 9
+/** Each change, the action that its entry must have, and the fields that the entry must name (of a new site all, so none are listed). */
 const ACTIONS: readonly [action: string, change: RecordChange, fields?: string][] = [
   ['site-created', { site: SITE, expected: undefined }],
   ['site-changed', { site: { ...SITE, name: 'new' }, expected: SITE }, 'name'],
   ['site-disabled', { site: { ...DISABLED, name: 'new' }, expected: SITE }, 'name active'],
   ['site-enabled', { site: SITE, expected: DISABLED }, 'active'],
   ['site-changed', { site: { ...DISABLED, name: 'new' }, expected: DISABLED }, 'name'],
-  ['site-deleted', { site: { ...SITE, ...GONE }, expected: SITE }, ''],
+  ['site-deleted', { site: { ...SITE, deletedAt }, expected: SITE }, ''],
   ['key-created', { apiKey: KEY, expected: undefined }, ''],
   ['key-changed', { apiKey: { ...KEY, name: 'backend' }, expected: KEY }, 'name'],
-  ['key-changed', { apiKey: NAMED, expected: { ...KEY, expiresAt: 5 } }, 'name'],
-  ['key-changed', { apiKey: { ...KEY, expiresAt: 5 }, expected: KEY }, 'expiresAt'],
+  ['key-changed', { apiKey: { ...EXPIRING, name: 'backend' }, expected: EXPIRING }, 'name'],
+  ['key-changed', { apiKey: EXPIRING, expected: KEY }, 'expiresAt'],
   ['key-revoked', { apiKey: REVOKED, expected: KEY }, 'revokedAt'],
   ['key-changed', { apiKey: { ...REVOKED, name: 'backend' }, expected: REVOKED }, 'name'],
-  ['key-deleted', { apiKey: { ...REVOKED, ...GONE }, expected: REVOKED }, ''],
+  ['key-deleted', { apiKey: { ...REVOKED, deletedAt }, expected: REVOKED }, ''],
 ]
 
-test('the action of an entry, its author, its subject and the fields that differ; no secret and no hash', () => {
+test('an entry has its action, author, subject and the fields that differ, and neither the secret nor its hash', () => {
   for (const [action, change, fields] of ACTIONS) {
     const entry = auditEntry(change, AUTHOR)
     assert.deepEqual([entry.action, entry.who, entry.how], [action, AUTHOR.who, AUTHOR.how])
@@ -82,19 +81,20 @@ test('the action of an entry, its author, its subject and the fields that differ
     assert.equal(entry.name, 'apiKey' in change ? change.apiKey.name : change.site.name)
     if (fields !== undefined) assert.equal(entry.changes.map(({ field }) => field).join(' '), fields)
     const text = JSON.stringify(entry)
-    assert.ok(!text.includes(KEY.secretSha256) && !text.includes(API_KEY.slice(12)), text)
-    assert.ok(!text.includes(AUTHOR.who, text.indexOf(AUTHOR.who) + 1))
+    assert.ok(!text.includes(secretSha256) && !text.includes(secret), text)
+    assert.equal(text.split(AUTHOR.who).length, 2, 'the author stands in it once')
   }
 })
 
-test('an entry names networks, not addresses, in each list that has them', () => {
-  const after = { ...SITE, ipRules: { allow: BLOCK, block: BLOCK }, known: { networks: BLOCK } }
+test('an entry names networks in place of the addresses in each of the three lists that may have some', () => {
+  const one = ['10.0.0.1']
+  const after = { ...SITE, ipRules: { allow: one, block: one }, known: { networks: one } }
   const { changes } = auditEntry({ site: after, expected: SITE }, AUTHOR)
   for (const { field, to } of changes) assert.deepEqual(to, ['10.0.0.0/24'], field)
   assert.equal(changes.length, 3)
 })
 
-test('the order of a record and what it lacks are no change; a group that says nothing is left out', () => {
+test('the order of fields and a missing one that has a default are no change; an empty group of fields is left out', () => {
   const { siteKey, threshold: _, ...rest } = SITE
   const stored = Object.fromEntries(Object.entries({ siteKey, ...rest }).reverse()) as unknown as SiteRecord
   assert.deepEqual(siteChanges(stored, SITE), [])
@@ -104,14 +104,14 @@ test('the order of a record and what it lacks are no change; a group that says n
   assert.equal(JSON.stringify(completed(all)), JSON.stringify(settings))
 })
 
-test('an API key expires at its moment, not before; one of an older version never', () => {
+test('an API key expires at `expiresAt`, not before; one without it, as older versions wrote, never', () => {
   assert.ok(!isExpired(KEY, Number.MAX_SAFE_INTEGER))
   assert.ok(!isExpired({ ...KEY, expiresAt: null }, Number.MAX_SAFE_INTEGER))
   assert.ok(!isExpired({ ...KEY, expiresAt: 1000 }, 999))
   assert.ok(isExpired({ ...KEY, expiresAt: 1000 }, 1000))
 })
 
-test("a site's weights go before the usual ones, which sites without their own share; of weight 0 a signal is no reason", () => {
+test("a site's own score weights replace the usual ones, which all other sites share; a signal of weight 0 is no reason", () => {
   assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
   const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 0 } })
   assert.deepEqual(scoreWeights, { ...SCORE_WEIGHTS, webdriver: 0 })

@@ -1,4 +1,4 @@
-/** HashWX: interpreter, emitted code and their plain JavaScript against vectors of the author's reference; its proofs. */
+/** HashWX: its interpreter, the code that it emits, and its plain JavaScript give the same hashes, those of the author's reference. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -19,7 +19,8 @@ const scriptMachine = new HashwxMachine(script)
 const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')
 
 /**
- * A batch of one input. `judge` leaves the hash in `result`: no hash of 64 bits has 65 zero bits, so it stops at none.
+ * Hashes one input, as a batch of one. `judge` looks for a hash with 65 zero bits, which no hash of 64 bits has, and leaves the last
+ * one that it saw in `result`.
  *
  * @returns the hash by the interpreter, by the emitted code, and by the interpreter in plain JavaScript
  */
@@ -31,7 +32,7 @@ function hashes(seed: Uint8Array, input: bigint): string[] {
   const run = machine.link(new WebAssembly.Module(machine.emit()))
   const ways = [
     [exports, exports.interpret],
-    [exports, () => run(exports.batch.value + 80)], // to the end of the registers of one input
+    [exports, () => run(exports.batch.value + 80)], // up to here: the registers of one input take 80 bytes
     [script, script.interpret],
   ] as const
   return ways.map(([{ fill, judge, memory, result }, compute]) => {
@@ -42,7 +43,7 @@ function hashes(seed: Uint8Array, input: bigint): string[] {
   })
 }
 
-test('the 100 vectors, on which the interpreter and the compiler of the reference agree', () => {
+test('the hashes of the 100 vectors are those of the author’s reference', () => {
   const vectors = readFileSync(new URL('../vectors/hashwx.txt', import.meta.url), 'utf8')
   const lines = vectors.trim().split('\n')
   assert.equal(lines.length, 100)

@@ -1,4 +1,4 @@
-/** Nonces: what they carry, what makes them forged, and HMAC against node:crypto. */
+/** Nonces: what they carry, what makes them forged, and how long a challenge lives. Also `Hmac`, by which tokens are signed. */
 
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
@@ -6,7 +6,6 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Hmac, Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs, mintNonce, nonceMark, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
-import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -19,6 +18,11 @@ const binding = {
 }
 const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
 const LATEST_MS = terms.issuedAtMs + 5000
+/** The random bits of a nonce, which no reader looks at. */
+const RANDOM = 5
+const mint = (ring = keyring, change: object = {}) =>
+  mintNonce(ring, { ...terms, ...change }, binding, RANDOM)
+const statusOf = (nonce: string, ring = keyring) => readNonce(ring, nonce, binding, LATEST_MS).status
 
 const bindings = fc.record({
   siteKey: siteKeys,
@@ -47,36 +51,31 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
       const reading = readNonce(keyring, nonce, someBinding, someTerms.issuedAtMs)
       assert.deepEqual(reading, { status: 'genuine', ...someTerms })
       assert.deepEqual(nonceTerms(nonce), { ...someTerms })
+      // The mark is the address MAC, 40 bits, without the first.
       assert.equal(nonceMark(nonce), Number(BigInt(`0x${nonce.slice(22)}`) & 0x7f_ffff_ffffn))
     }),
     seeded(3000),
   )
 })
 
-test('to a host that does not know hashwx, its nonces are forged: it takes them for cheap ones of sha256', () => {
-  const puzzles = ['sha256', 'hashwx'] as const
+test('a host that does not know hashwx takes its nonces for forged ones of sha256, not for genuine ones of 15 bits less', () => {
   for (let difficulty = 16; difficulty <= 28; difficulty++) {
-    // The header of hashwx states 15 bits less.
-    const [cheap, own] = puzzles.map(puzzle => {
-      const bits = puzzle === 'sha256' ? difficulty - 15 : difficulty
-      return mintNonce(keyring, { ...terms, puzzle, difficulty: bits }, binding, 5)
-    })
-    assert.equal(cheap!.slice(0, 16), own!.slice(0, 16))
-    assert.notEqual(cheap!.slice(16, 22), own!.slice(16, 22))
-    assert.equal(readNonce(keyring, cheap!, binding, LATEST_MS).status, 'forged')
-    assert.equal(readNonce(keyring, own!, binding, LATEST_MS).status, 'genuine')
+    const own = mint(keyring, { puzzle: 'hashwx', difficulty })
+    const cheap = mint(keyring, { puzzle: 'sha256', difficulty: difficulty - 15 })
+    assert.equal(cheap.slice(0, 16), own.slice(0, 16), 'their headers are the same')
+    assert.notEqual(cheap.slice(16, 22), own.slice(16, 22), 'the MACs of the site differ')
+    assert.deepEqual([statusOf(cheap), statusOf(own)], ['forged', 'genuine'])
   }
 })
 
 test('nonces and fingerprints of secrets are what they were, so those of hosts with another version are good', () => {
-  const minted = (puzzle: PuzzleName) => mintNonce(keyring, { ...terms, puzzle }, binding, 5)
-  assert.equal(minted('sha256'), '0a9de4284aca40058e22a4ad211c12f3')
-  assert.equal(minted('hashwx'), '0a9de4284a8e40054f3ca2aafb99c66d')
+  assert.equal(mint(keyring, { puzzle: 'sha256' }), '0a9de4284aca40058e22a4ad211c12f3')
+  assert.equal(mint(keyring, { puzzle: 'hashwx' }), '0a9de4284a8e40054f3ca2aafb99c66d')
   assert.deepEqual(new Keyring(SECRETS).fingerprints, ['45027b4518df834e', '54292efd5565b9b3'])
 })
 
-test('another address is told apart; another site, epoch or secret is forged', () => {
-  const nonce = mintNonce(keyring, terms, binding, 5)
+test('read for another address, a nonce is of another address; for another site, epoch or secret, it is forged', () => {
+  const nonce = mint()
   const read = (change: object, ring = keyring) =>
     readNonce(ring, nonce, { ...binding, ...change }, LATEST_MS).status
   assert.equal(read({}), 'genuine')
@@ -87,62 +86,60 @@ test('another address is told apart; another site, epoch or secret is forged', (
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
 })
 
-test('a clock that no nonce can carry is named', () => {
+test('a nonce of before 2024 or after 2093, which its 41 bits of time cannot carry, is not minted: the clock is wrong', () => {
   for (const issuedAtMs of [0, Date.UTC(2094, 0, 1)])
-    assert.throws(() => mintNonce(keyring, { ...terms, issuedAtMs }, binding, 5), /^Error: the clock is not/)
+    assert.throws(() => mint(keyring, { issuedAtMs }), /^Error: the clock is not/)
 })
 
-test('a nonce issued in the future, from another address, is forged', () => {
+test('a nonce from another address is forged if it was issued after the latest time that is possible', () => {
   const other = { ...binding, address: `${binding.address.slice(0, 15)}\x02` }
   for (const [aheadMs, status] of Object.entries({ 0: 'other-address', 1: 'forged' })) {
-    const nonce = mintNonce(keyring, { ...terms, issuedAtMs: LATEST_MS + Number(aheadMs) }, binding, 5)
-    assert.equal(readNonce(keyring, nonce, binding, LATEST_MS).status, 'genuine')
+    const nonce = mint(keyring, { issuedAtMs: LATEST_MS + Number(aheadMs) })
+    assert.equal(statusOf(nonce), 'genuine')
     assert.equal(readNonce(keyring, nonce, other, LATEST_MS).status, status)
   }
 })
 
-test('every byte flipped: refused; the header and the site MAC as forged, the address MAC as another address', () => {
-  const nonce = Buffer.from(mintNonce(keyring, terms, binding, 5), 'hex')
+test('a nonce with any bit flipped is refused: in the header or the site MAC as forged, in the address MAC as of another address', () => {
+  const nonce = Buffer.from(mint(), 'hex')
   for (let index = 0; index < 16; index++) {
     for (let bit = 0; bit < 8; bit++) {
       const flipped = Buffer.from(nonce)
       flipped[index]! ^= 1 << bit
       const { status } = readNonce(keyring, flipped.toString('hex'), binding, Number.POSITIVE_INFINITY)
-      assert.equal(status, index < 11 ? 'forged' : 'other-address', `byte ${index} bit ${bit}`)
+      const isAddressMac = index >= 11 // after 8 bytes of header and 3 of the site MAC
+      assert.equal(status, isAddressMac ? 'other-address' : 'forged', `byte ${index} bit ${bit}`)
     }
   }
 })
 
-test('truncated or extended: forged', () => {
-  const nonce = mintNonce(keyring, terms, binding, 5)
+test('a nonce cut short anywhere, or with a character more, is forged', () => {
+  const nonce = mint()
   for (const text of [...Array.from(nonce, (_, length) => nonce.slice(0, length)), `${nonce}0`])
-    assert.equal(readNonce(keyring, text, binding, LATEST_MS).status, 'forged')
+    assert.equal(statusOf(text), 'forged')
 })
 
 test('rotation: the first secret signs, all verify, a removed one no longer does', () => {
-  const old = mintNonce(new Keyring([SECRETS[0]!]), terms, binding, 5)
+  const [before, after] = [new Keyring([SECRETS[0]!]), new Keyring([SECRETS[1]!])]
   const rotated = new Keyring([SECRETS[1]!, SECRETS[0]!])
-  assert.equal(readNonce(rotated, old, binding, LATEST_MS).status, 'genuine')
-  const fresh = mintNonce(rotated, terms, binding, 5)
-  assert.equal(readNonce(new Keyring([SECRETS[1]!]), fresh, binding, LATEST_MS).status, 'genuine')
-  assert.equal(readNonce(new Keyring([SECRETS[0]!]), fresh, binding, LATEST_MS).status, 'forged')
+  assert.equal(statusOf(mint(before), rotated), 'genuine')
+  const fresh = mint(rotated)
+  assert.deepEqual([statusOf(fresh, after), statusOf(fresh, before)], ['genuine', 'forged'])
 })
 
 test('two secrets that share a key id both verify', () => {
   const secrets = Array.from({ length: 40 }, (_, index) => `secret ${index}, long enough to be accepted`)
   const kidOf = (secret: string) => new Keyring([secret]).signing.kid
-  const first = secrets[0]
-  const second = secrets.find(secret => secret !== first && kidOf(secret) === kidOf(first!))
-  const both = new Keyring([first!, second!])
+  const [first = '', ...others] = secrets
+  const second = others.find(secret => kidOf(secret) === kidOf(first))! // key ids are 0 to 15, so one of 40 will do
+  const both = new Keyring([first, second])
   const kids = Array.from({ length: 16 }, (_, kid) => kid).filter(kid => both.candidates(kid).length > 0)
-  assert.deepEqual(kids, [kidOf(first!)], 'no other id makes a host try a secret')
-  for (const secret of [first!, second!]) {
-    const nonce = mintNonce(new Keyring([secret]), terms, binding, 1)
-    assert.equal(readNonce(both, nonce, binding, LATEST_MS).status, 'genuine')
-  }
+  assert.deepEqual(kids, [kidOf(first)], 'no other id makes a host try a secret')
+  for (const secret of [first, second]) assert.equal(statusOf(mint(new Keyring([secret])), both), 'genuine')
 })
 
-test('lifetime: the floor, longer for high difficulties, at most ten minutes', () => {
+test('lifetime of a challenge: the given floor; longer if the slowest device needs it, at most ten minutes', () => {
+  // That device does 4000 hashes of sha256 a millisecond, or 400 of hashwx; 99.9 % are done within ln(1000) times the mean number.
   assert.equal(challengeLifetimeMs(16, 120_000, 'sha256'), 120_000)
   assert.equal(challengeLifetimeMs(26, 120_000, 'sha256'), 120_000)
   assert.equal(challengeLifetimeMs(27, 120_000, 'sha256'), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
@@ -152,7 +149,7 @@ test('lifetime: the floor, longer for high difficulties, at most ten minutes', (
   assert.equal(challengeLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
 })
 
-test('property: equals createHmac for any key and message, also when reused', () => {
+test('property: Hmac signs as createHmac of node:crypto does, any key and message, also one after another', () => {
   const bytes = (minLength: number, maxLength: number) => fc.uint8Array({ minLength, maxLength })
   fc.assert(
     fc.property(bytes(1, 64), fc.array(bytes(0, 109), { minLength: 1, maxLength: 4 }), (key, messages) => {
@@ -167,7 +164,7 @@ test('property: equals createHmac for any key and message, also when reused', ()
   )
 })
 
-test('bounds: a message longer than the buffer, an empty key, a key beyond one block', () => {
+test('Hmac refuses a message longer than its buffer, an empty key, and one of more than a block of 64 bytes', () => {
   const hmac = new Hmac(Buffer.alloc(64), 10)
   assert.equal(hmac.sign(10).length, 43)
   assert.throws(() => hmac.sign(11), RangeError)

@@ -43,7 +43,7 @@ const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 }
 
 const DENIED = 'notificationDenied'
 
-/** The rest of all honest visits are plain. `change` is how these differ: flags, or other signals. */
+/** The rest of all honest visits are plain. `change` is how these differ: flags, or other signals. A comment is the source of what follows. */
 const VISITS: readonly (readonly [percent: number, who: string, change: string | Partial<ScoreSignals>])[] = [
   // Bilogrevic et al., USENIX Security 2021: one in ten is granted. fingerprintjs/BotD issue 185: Samsung Internet
   [7, 'notifications denied', DENIED],

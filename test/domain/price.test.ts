@@ -1,4 +1,7 @@
-/** The price of a challenge and the meters behind it. Time is virtual, and each flow is steady. */
+/**
+ * The price of a challenge, and the meters behind it: flows of proofs at steady rates, in virtual time, and what a challenge costs then.
+ * A bit is due for each doubling above what is free: 80 proofs a minute in a /24, 30 in a /48, 240 in a /16 or /32, 120 of a site.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -38,6 +41,7 @@ const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
 const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 
+/** Whom proofs come from: the address of the sender of each. */
 const FLOWS = {
   /** Each person is in another network. */
   people: (index: number) => address(`${1 + (index % 9)}.${(index * 7) & 255}.${(index * 13) & 255}.1`),
@@ -50,42 +54,41 @@ const FLOWS = {
 
 const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
 
+/** Proofs a minute. */
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
 /** One site and all who come to it: keeps meters as a store does. */
 class Town {
   nowMs = DAY_MS
   readonly #meters = new Map<string, Meter>()
+  /** The proofs of each flow that are due, with the fraction that is left for the next step. */
   readonly #due = new Map<string, number>()
   #proofs = 0
 
   /** @param isKept false reads the meters as a store does for a challenge, and writes nothing */
-  at(from: Address, isKept = false): Meters {
+  meters(from: Address, isKept = false): Meters {
     const meter = (name: string) => {
       const known = this.#meters.get(name) ?? newMeter(this.nowMs)
       if (!isKept) return { ...known }
       this.#meters.set(name, known)
       return known
     }
-    const names = [
-      ...TAGS.firstProofNames,
-      siteMeter(SITE),
-      ...TAGS.networkMeters(from, TAGS.keyOf(from, 64)),
-    ]
+    const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64))
+    const names = [...TAGS.firstProofNames, siteMeter(SITE), ...networks]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters
   }
 
-  /** @param accepted earlier proofs of the address */
+  /** @param accepted earlier proofs of the address. @param proofs -1 takes the proof back */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPricing(from, PRICING).free
-    const meters = this.at(from, true)
+    const meters = this.meters(from, true)
     for (const name of TAGS.firstProofNames) renewFirstProof(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
-  /** @param flows proofs a minute, by their senders */
+  /** @param accepted earlier proofs of each address: from two on, it is a returning one */
   run(ms: number, flows: Flows, accepted = 0): this {
     const stepMs = ms > HOUR_MS ? 10_000 : 1000
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
@@ -99,7 +102,7 @@ class Town {
   }
 
   traffic(from: Address, expected = 0, isKnown = false): Traffic {
-    return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
+    return trafficOf(this.meters(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
   /** What a new address pays in this network. */
@@ -122,11 +125,11 @@ test('an address pays nothing for a quarter of its limit, then up to four bits',
 
 test('a network without history costs nothing up to what is free, then a bit for each doubling, at most six', () => {
   for (const [rented, bits] of [
-    [60, 0],
+    [60, 0], // of 80 that are free
     [130, 1],
     [300, 2],
     [600, 3],
-    [12_000, 6],
+    [12_000, 6], // eight by the doublings
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
     assert.equal(town.price(RENTED).networkBits, bits, `${rented} a minute`)
@@ -136,14 +139,14 @@ test('a network without history costs nothing up to what is free, then a bit for
   }
 })
 
-test('a /48 pays, a whole /32, and a whole /16 of IPv4, though each network in it brings little', () => {
+test('a /48 pays, a whole /32 and a whole /16 of IPv4 too, though each network in these brings little', () => {
   for (const [flow, perMinute, inside, paid] of [
     ['ownerOf48', 150, OWNER_OF_48, [3, 48]],
     ['ownerOf32', 3000, address('2001:db8:ffff::1'), [4, 32]],
     ['ownerOf16', 3000, address('198.51.251.1'), [4, 16]],
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, [flow]: perMinute })
-    const { networkBits, costliest } = town.price(inside)
+    const { networkBits, costliest } = town.price(inside) // a new address in it
     assert.deepEqual([networkBits, costliest?.prefixBits], paid, flow)
   }
 })
@@ -164,28 +167,29 @@ test('an attack becomes usual slowly: after three hours it costs at most one bit
   assert.ok(town.price(OWNER_OF_48).networkBits >= 4)
 })
 
-test('who always stays at what costs nothing makes it grow e-fold a day, not more', () => {
+test('a network that always sends what just costs nothing makes its budget grow e-fold a day, not more', () => {
   const town = quiet()
   town.nowMs += 7 * DAY_MS
   const budget = () => {
     const [owner] = town.traffic(RENTED).networkRates
     return budgetOf(owner!, owner!.free, PRICING)
   }
-  const day = () => {
+  const spendBudgetForADay = () => {
     for (let minute = 0; minute < 1440; minute += 10)
       town.run(10 * MINUTE_MS, { people: 5, rented: budget() })
   }
-  day()
+  spendBudgetForADay()
   const before = budget()
-  day()
+  spendBudgetForADay()
   const growth = budget() / before
   assert.ok(growth > 1.5 && growth < 3, `${growth}`)
 })
 
-test('a proof counts as usual up to half a budget, by the rate before it; in a store below an hour in full', () => {
-  /** Whether the site's meter counts, then what each meter learns of a proof: the site's, the owner's, the wide network's. */
+test('usual rates learn from proofs up to half a budget, and above it from that half; in a store younger than an hour from all', () => {
+  /** Whether the site's meter counts, then how much of a proof each meter learns: the site's, the owner's, the wide network's. */
   const learned = (ageMs: number, accepted: number, proofs: 1 | -1) => {
-    const meter = (): Meter => ({ atMs: 0, recent: 1000 - Math.min(0, proofs), usual: 10 })
+    // 1000 are the recent proofs before this one, which is one of the meter's when it is taken back.
+    const meter = (): Meter => ({ atMs: 0, recent: proofs === 1 ? 1000 : 1001, usual: 10 })
     const [site, ...networks] = [meter(), meter(), meter()] as const
     const meters = { ageMs, namesAgeMs: ageMs, site, networks }
     const isSite = addProof(meters, [600, 400, 1000], accepted, proofs, PRICING)
@@ -199,7 +203,7 @@ test('a proof counts as usual up to half a budget, by the rate before it; in a s
   }
 })
 
-test('a site under attack: addresses that return pay up to four bits, others none, and minutes later nobody', () => {
+test('a site under attack: addresses that return pay up to four bits, others none, and two minutes later nobody', () => {
   const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
   const { siteBits, isReturning } = town.price(STRANGER, { accepted: 2 })
   assert.deepEqual([siteBits, isReturning], [4, true])
@@ -213,10 +217,11 @@ test('what an operator expects of a site is usual, however quiet the days before
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
     return priceOf({ ...COUNTS, accepted: 2 }, town.traffic(STRANGER, expected), PRICING).siteBits > 0
   }
+  // Of 120 that are expected, four times as many are free: 480.
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
 
-test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
+test('of the bits of network and site the larger count, beside those of the address; a known network pays one of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
   const { addressBits, networkBits, siteBits } = town.price(RENTED, { challenges: 30, accepted: 2 })
   assert.deepEqual([addressBits, networkBits, networkBits + siteBits], [4, 2, 4])
@@ -229,19 +234,16 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
     checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING).isUnderpriced
-  assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
+  assert.deepEqual([isRefused(19), isRefused(20)], [true, false], 'three above the base of 18, less one')
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(
-    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING).isUnderpriced,
-    'a raise',
-  )
+  const afterRaise = checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING)
+  assert.ok(afterRaise.isUnderpriced, 'the base was raised after the challenge')
   const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
     checkPrice(18, { ...BOUNDS, max }, accepted, traffic, PRICING).isCapped
-  assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
-  const attacked = quiet()
-    .run(3 * MINUTE_MS, { people: 1200 }, 2)
-    .traffic(STRANGER)
-  assert.deepEqual([isCut(21, attacked, 2), isCut(22, attacked, 2)], [true, false])
+  assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below the price, 21')
+  const attacked = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
+  const traffic = attacked.traffic(STRANGER)
+  assert.deepEqual([isCut(21, traffic, 2), isCut(22, traffic, 2)], [true, false])
 })
 
 test('a raise adds to the base, up to the maximum', () => {
@@ -250,7 +252,7 @@ test('a raise adds to the base, up to the maximum', () => {
   assert.deepEqual(boundsOf({ ...BOUNDS, max: 22 }, 8), { ...BOUNDS, max: 22, base: 22, raise: 4 })
 })
 
-test('a stock that is sent at once: each proof that is too cheap is taken back, so neighbours pay one bit', () => {
+test('a stock of cheap proofs sent at once: all beyond twice what is free are taken back, so neighbours pay one bit', () => {
   const town = quiet()
   let passed = 0
   for (let proof = 0; proof < 250; proof++) {
@@ -268,7 +270,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
 test('a proof that is taken back leaves nothing as usual, also where the meter stands at its budget', () => {
   for (const rented of [0, 60, 79, 80, 200]) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
-    const usual = () => town.at(RENTED).networks[0]!.usual
+    const usual = () => town.meters(RENTED).networks[0]!.usual
     const before = usual()
     for (let proof = 0; proof < 1000; proof++) {
       town.add(RENTED)
@@ -279,13 +281,13 @@ test('a proof that is taken back leaves nothing as usual, also where the meter s
   }
 })
 
-test('if the clock is set back or ahead, meters go on fading, and no store is younger than nothing', () => {
+test('if the clock is set back or ahead, meters go on fading, and the age of a store is never below zero', () => {
   for (const stepMs of [-HOUR_MS, DAY_MS]) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 300 })
     town.nowMs += stepMs
     town.run(6 * MINUTE_MS, { people: 5 })
     assert.equal(town.price(OWNER_OF_48).networkBits, 0)
-    assert.ok(town.at(OWNER_OF_48).ageMs >= 0)
+    assert.ok(town.meters(OWNER_OF_48).ageMs >= 0)
     town.nowMs -= stepMs
     assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).networkBits >= 3, `${stepMs}`)
   }
@@ -294,18 +296,15 @@ test('if the clock is set back or ahead, meters go on fading, and no store is yo
   assert.equal(firstProof.usual, HOUR_MS - 1, 'a clock that was ahead makes no store old')
 })
 
-test('a meter is kept for minutes when it knows one proof, and for a week when it knows a day', () => {
-  const meter = { ...newMeter(0), usual: 1 }
-  assert.equal(keptMs(meter), 5 * MINUTE_MS)
-  assert.equal(keptMs({ ...meter, usual: 12 }), HOUR_MS)
-  assert.equal(keptMs({ ...meter, usual: 1e6 }), 7 * DAY_MS)
+test('a meter is kept for five minutes per proof that it has counted, and a week at most', () => {
+  const kept = [1, 12, 1e6].map(usual => keptMs({ ...newMeter(0), usual }))
+  assert.deepEqual(kept, [5 * MINUTE_MS, HOUR_MS, 7 * DAY_MS])
 })
 
-test('the usual rate is of a day, faded since the last proof; without meters there is none', () => {
-  const meter = { ...newMeter(DAY_MS), usual: 2880 }
-  const { usualMs } = PRICING
-  const rates = [0, usualMs, -usualMs].map(ms => dailyRate([meter, meter], DAY_MS + ms)! * (usualMs / DAY_MS))
-  assert.deepEqual(rates.map(Math.round), [4, 1, 1])
+test('the usual rate is over a day, and fades e-fold in a day without a proof; without meters there is none', () => {
+  const meter = { ...newMeter(DAY_MS), usual: 2880 } // two proofs a minute for a day
+  const rates = [0, DAY_MS, -DAY_MS].map(ms => dailyRate([meter, meter], DAY_MS + ms)!)
+  assert.deepEqual(rates.map(Math.round), [4, 1, 1], 'of two shards; 4 / e is 1.5')
   assert.equal(dailyRate([], 0), undefined)
 })
 

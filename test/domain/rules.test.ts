@@ -1,4 +1,4 @@
-/** Difficulty, score, origins and keys: every limit tested at its exact value. */
+/** The rules of the domain for difficulty, score, origins, keys and sites: what each gives, and every bound at its exact value. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -75,7 +75,7 @@ test('property: difficulty is within the bounds of the site and never falls as p
 const inTime = { solveTimeMs: 100, elapsedMs: 400 }
 const honest: ScoreSignals = { environment: {}, difficulty: 18, ...inTime, addressFailures: 0 }
 
-test('score: 1 without suspicion; each flag takes off what the table says, common ones only beside another', () => {
+test('score: 1 without suspicion; each flag takes off its weight, but one that honest browsers have too only beside another', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
   for (const flag of FLAGS) {
     const isCommon = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied'].includes(flag)
@@ -85,14 +85,15 @@ test('score: 1 without suspicion; each flag takes off what the table says, commo
     const other = flag === 'zeroScreen' ? 'noLanguages' : 'zeroScreen'
     const both = scoreOf({ ...honest, environment: { [flag]: true, [other]: true } })
     assert.equal(both.score, Math.round(100 * (1 - SCORE_WEIGHTS[flag] - SCORE_WEIGHTS[other])) / 100)
-    const ofSite = { ...SCORE_WEIGHTS, [flag]: 0.5 }
-    assert.equal(scoreOf({ ...honest, environment: { [flag]: true } }, ofSite).score, 0.5)
+    const weightsOfSite = { ...SCORE_WEIGHTS, [flag]: 0.5 } // a site that weighs a common flag wants it to count alone
+    assert.equal(scoreOf({ ...honest, environment: { [flag]: true } }, weightsOfSite).score, 0.5)
     assert.equal(scoreOf({ ...honest, environment: { [flag]: false } }).score, 1)
   }
   assert.deepEqual(scoreOf({ ...honest, environment: undefined }).reasons, ['environmentMissing'])
 })
 
 test('score: the signals that the server measures, each at its bound', () => {
+  // The claimed time may be 50 ms above the one that passed, 400 ms, as clocks are coarse; where that is below 0, clocks differ.
   for (const [change, ...reasons] of [
     [{ solveTimeMs: 450 }],
     [{ solveTimeMs: 451 }, 'solveTimeImpossible'],
@@ -104,7 +105,7 @@ test('score: the signals that the server measures, each at its bound', () => {
     assert.deepEqual(scoreOf({ ...honest, ...change }).reasons, reasons, JSON.stringify(change))
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(2), 1 - 2 * SCORE_WEIGHTS.recentFailure)
-  assert.equal(failed(6), failed(600))
+  assert.equal(failed(6), failed(600), 'six count at most')
   // 20 wrong counters a minute of one colleague are one to those behind the same address.
   assert.deepEqual([countedFailures(20, 1), countedFailures(20, 0), countedFailures(0, 3)], [1, 20, 0])
   assert.deepEqual(new Set(Object.values(PLAIN_ENVIRONMENT)), new Set([false]))
@@ -124,7 +125,7 @@ test('property: a claim of the client never raises the score, which is always 0 
   )
 })
 
-test('origins: exact, wildcards, none', () => {
+test('origins: a list allows exact ones and those that fit a pattern, and none that look like them; an empty list allows all', () => {
   const patterns = words(
     'https://example.com https://*.shop.example http://localhost:3000 https://shop-*.vercel.app https://my_shop.example.com http://127.0.0.1:*',
     'https://www.pr-*-eu.example.com http://[::1]:* http://*.localhost:3000 capacitor://localhost',
@@ -143,13 +144,14 @@ test('origins: exact, wildcards, none', () => {
     'http://shop-1.vercel.app https://pr-7-eu.example.com http://127.0.0.1:x http://127.0.0.1:5173.evil.example',
     'https://*.shop.example http://127.0.0.10:80 http://a.localhost:3001 http://localhost:3001 ionic://localhost',
   )
+  // '' is a request without an origin; `true` makes a list require one.
   for (const origin of ['', ...allowed]) assert.ok(list.allows(origin, false), origin)
   for (const origin of refused) assert.ok(!list.allows(origin, false), origin)
   assert.equal(list.allows('', true), false)
   assert.equal(new OriginList([]).allows('https://anything.example', false), true)
 })
 
-test('origins: exact ones or patterns alone refuse all others; one exact origin has the only host', () => {
+test('origins: the hosts of the exact ones are known, and the only host of a page if there is one exact origin and no pattern', () => {
   for (const [patterns, hostnames, only] of [
     [['https://a.example'], ['a.example'], 'a.example'],
     [['https://a.example', 'http://b.example:8080'], ['a.example', 'b.example'], undefined],
@@ -162,7 +164,7 @@ test('origins: exact ones or patterns alone refuse all others; one exact origin 
   }
 })
 
-test('origins: the host of one, and whether it is the host that was asked', () => {
+test('origins: the host of one, and whether that is another than the host that was asked (a foreign page)', () => {
   for (const [origin, hostname] of [
     ['https://a.example:8443', 'a.example'],
     ['http://[::1]:3000', '[::1]'],
@@ -170,7 +172,7 @@ test('origins: the host of one, and whether it is the host that was asked', () =
     ['null', undefined],
   ] as const)
     assert.equal(hostnameOf(origin), hostname)
-  for (const [origin, host, isOther] of [
+  for (const [origin, host, foreign] of [
     ['https://a.example', 'A.example:8080', false],
     ['http://[::1]:3000', '[::1]:8080', false],
     ['', '', false],
@@ -178,7 +180,7 @@ test('origins: the host of one, and whether it is the host that was asked', () =
     ['https://b.example', 'a.example', true],
     ['null', 'null', true],
   ] as const)
-    assert.equal(isForeign(origin, host), isOther, `${origin} at ${host}`)
+    assert.equal(isForeign(origin, host), foreign, `${origin} at ${host}`)
 })
 
 test('origins: what can be written into a list', () => {
@@ -199,12 +201,12 @@ test('origins: what can be written into a list', () => {
   for (const pattern of ['https://a b.com', ...bad]) assert.ok(!isOriginPattern(pattern), pattern)
 })
 
-test('origins: a pattern below a suffix of a host, where anybody gets a name, is told', () => {
-  const rows = words(
+test('origins: the suffix under which anybody gets a name, such as vercel.app, is found in a pattern below it', () => {
+  const patternsAndSuffixes = words(
     'https://*.vercel.app=vercel.app https://shop-*.netlify.app=netlify.app https://a*b.netlify.app=netlify.app',
     'https://*.co.uk=co.uk https://shop.vercel.app https://*.shop.pages.dev https://*.example.com http://*.localhost:*',
   )
-  for (const [pattern = '', suffix] of rows.map(row => row.split('='))) {
+  for (const [pattern = '', suffix] of patternsAndSuffixes.map(text => text.split('='))) {
     assert.ok(isOriginPattern(pattern))
     assert.equal(publicSuffixOf(pattern), suffix, pattern)
   }
@@ -220,7 +222,7 @@ test('equalInConstantTime: texts of another length are never equal', () => {
 
 test('keys: new ones have the form, and only the right secret matches', () => {
   for (let index = 0; index < 200; index++) {
-    assert.ok(isSiteKey(newSiteKey(randomBytes(96))))
+    assert.ok(isSiteKey(newSiteKey(randomBytes(96)))) // it takes 22 bytes that are not skipped (below)
     const key = newApiKey(randomBytes(128))
     const record = apiKeyRecord(key, { siteKey: 's', createdAt: 0 })
     assert.deepEqual([record.id.length, record.revokedAt], [8, null])
@@ -230,18 +232,18 @@ test('keys: new ones have the form, and only the right secret matches', () => {
   const unbiased = new Array(22).fill(247)
   assert.equal(newSiteKey(Uint8Array.of(248, 255, ...unbiased)), `site_${'z'.repeat(22)}`)
   assert.throws(() => newSiteKey(Uint8Array.from(unbiased.slice(1))), RangeError)
-  const [a, b] = ['a'.repeat(21), 'b'.repeat(42)]
+  const [a, b] = ['a'.repeat(21), 'b'.repeat(42)] // each a character short: of a site key, and of an API key's secret
   for (const bad of ['', 'site_', `site_${a}`, `site_${a}aa`, `site_${'-'.repeat(22)}`, `Site_${a}a`])
     assert.ok(!isSiteKey(bad), bad)
   for (const bad of ['', 'sk_', `sk_aaaaaaaa_${b}`, `sk_aaaaaaa_${b}b`, `sk_aaaaaaaa_${b}bb`])
     assert.equal(apiKeyId(bad), undefined, bad)
 })
 
-test('sites: whom they refuse, by origin and by page; a raise ends at its moment', () => {
+test('sites: whom they refuse, by origin and by page', () => {
   const origins = ['https://a.example']
   const demo = { siteKey: `${DEMO_KEY_PREFIX}1` }
   const [inactive, refused] = ['site-inactive', 'origin-refused'] as const
-  for (const [change, origin, mayLack, isForeign, refusal] of [
+  for (const [change, origin, mayLackOrigin, isFromForeignPage, refusal] of [
     [{ active: false, origins }, 'https://a.example', true, false, inactive],
     [{ origins }, 'https://a.example', false, true, undefined],
     [{ origins }, 'https://b.example', false, false, refused],
@@ -255,12 +257,20 @@ test('sites: whom they refuse, by origin and by page; a raise ends at its moment
   ] as const) {
     const record = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 0, updatedAt: 0, ...change }
     const site = compileSite({ ...record, origins: [...record.origins] })
-    assert.equal(siteRefusal(site, origin, mayLack, isForeign), refusal, JSON.stringify(change))
+    const found = siteRefusal(site, origin, mayLackOrigin, isFromForeignPage)
+    assert.equal(found, refusal, JSON.stringify(change))
   }
+})
+
+test('sites: a change has a later time than the one before, also while the clock is behind; a raise ends at its moment', () => {
   const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 5, updatedAt: 9 }
-  const times = [3, 20].map(nowMs => nextUpdatedAt(site, nowMs))
-  assert.deepEqual([...times, nextUpdatedAt({ createdAt: 5 }, 3)], [10, 20, 6])
-  assert.equal(compileSite(site).logTag, 34_638, 'as addresses in the store name it')
+  assert.deepEqual([nextUpdatedAt(site, 3), nextUpdatedAt(site, 20)], [10, 20])
+  assert.equal(nextUpdatedAt({ createdAt: 5 }, 3), 6, 'of a record that was never changed')
+  assert.equal(
+    compileSite(site).logTag,
+    34_638,
+    'it stands in records of addresses, so it must stay as it is',
+  )
   const raised = { ...site, raise: { bits: 3, until: 1000 } }
   assert.deepEqual([raisedBits(raised, 999), raisedBits(raised, 1000), raisedBits(site, 0)], [3, 0, 0])
 })

@@ -1,4 +1,4 @@
-/** The formats of the log, and secrets in errors that reach the log: real errors of ioredis and Redis. */
+/** The log: no secret comes out of it, whatever errors or mistakes in code bring (Redis' own errors too); and its text for people. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -27,7 +27,7 @@ const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
   score: 0.5,
   storeEpoch: 1,
 })
-/** What must not come out: of keys and tokens the end is enough to know them. */
+/** What must not come out: of an API key its secret, of a token its signature. */
 const SECRETS = [PASSWORD, MASTER_SECRET, API_KEY.slice(12), TOKEN.slice(-43)]
 
 const redis = await RedisServer.start(['--requirepass', PASSWORD])
@@ -51,14 +51,17 @@ function assertClean(lines: readonly string[]): void {
   }
 }
 
-const errorOf = (call: Promise<unknown>): Promise<Error> =>
-  call.then(
+/** An error of Redis: a value has another type than a command needs, whose arguments are a token and an API key. */
+async function wrongType(): Promise<Error> {
+  await client.set('text', 'x')
+  return client.hset('text', TOKEN, API_KEY).then(
     () => assert.fail('the call should have failed'),
     error => error,
   )
+}
 
-/** Ways in which code could pass an error or a secret to the log. */
-function careless(log: ReturnType<typeof createLogger>, error: Error): void {
+/** Ways in which careless code could pass an error with secrets to the log. */
+function logCarelessly(log: ReturnType<typeof createLogger>, error: Error): void {
   log.error(error)
   log.error({ err: error }, 'it failed')
   log.error({ error }, 'it failed')
@@ -67,24 +70,22 @@ function careless(log: ReturnType<typeof createLogger>, error: Error): void {
   log.error({ err: new Error('it failed', { cause: error }) })
 }
 
-test('an error of a real Redis, a wrong type, with keys and tokens as arguments', async () => {
-  await client.set('text', 'x')
-  const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+test('an error of Redis whose arguments are keys and tokens is logged with its text and stack, without these', async () => {
+  const error = await wrongType()
   assert.match(error.message, /WRONGTYPE/)
   assert.ok(JSON.stringify(error).includes(API_KEY), 'the error itself carries its arguments')
-  const lines = linesOf('trace', log => careless(log, error))
+  const lines = linesOf('trace', log => logCarelessly(log, error))
   assertClean(lines)
   assert.match(lines[0]!, /WRONGTYPE/)
   assert.match(lines[1]!, /log\.test|ioredis|redis-parser/, 'the stack is there')
 })
 
-test('an exception while a request is worked on is told with its request, up to a bound; its answer and an overload are not', async () => {
-  await client.set('text', 'x')
-  const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+test('a fault while a request is worked on is logged with its request, 60 a minute; its answer and an overload are not', async () => {
+  const error = await wrongType()
   const exchange = { requestId: 'r-1', siteKey: 'site_0', address: undefined, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
-    for (let i = 0; i < 80; i++) events.faulted(exchange, 'verify', error)
+    for (let count = 0; count < 80; count++) events.faulted(exchange, 'verify', error)
     for (const reason of ['internal', 'overloaded'] as const)
       events.ended(exchange, 'verify', { kind: 'refused', refusal: { reason } })
     events.close()
@@ -100,7 +101,7 @@ test('an exception while a request is worked on is told with its request, up to 
   }
 })
 
-test('fields are withheld by name, whatever they hold', () => {
+test('fields such as password and token are withheld by name, whatever they hold', () => {
   const short = 'hunter2' // of no form that could be recognised
   const lines = linesOf('trace', log => {
     log.info({ authorization: short, password: short, token: short, apiKey: short })
@@ -111,12 +112,12 @@ test('fields are withheld by name, whatever they hold', () => {
   for (const line of lines) assert.ok(!line.includes(short) && line.includes('[withheld]'), line)
 })
 
-test('a secret in a text, in a URL, in an object, cut in the middle of a long one', () => {
+test('a secret is removed from a text, a URL, an object, and a long message that is cut within the secret', () => {
   const lines = linesOf('trace', log => {
     for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
       log.info(secret)
       log.info({ anything: { deep: [{ down: `before ${secret} after` }] } })
-      log.error(new Error(`${'x'.repeat(290)}${secret}`))
+      log.error(new Error(`${'x'.repeat(290)}${secret}`)) // cut after 300 characters
     }
     log.info(`https://page.example/?t=${encodeURIComponent(TOKEN)}`)
     log.info({ url: `rediss://user:${encodeURIComponent(PASSWORD)}@redis.example:6380/1` })
@@ -143,18 +144,7 @@ test('a secret that was removed leaves the id of the API key, or the nonce of th
     assert.equal(scrubByForm(text), text)
 })
 
-/** Runs a program that imports from this tree. */
-function run(program: string, env: Record<string, string>) {
-  const { PATH, HOME } = process.env
-  return spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { PATH, HOME, ...env },
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-}
-
-test('text is for people: time, level, message and fields, up to the last line before an exit', () => {
+test('the format text has time, level, message and fields, and loses no line at an exit', () => {
   const program = `
     import { createLogger, logDestination } from './src/log/logger.ts'
     const destination = await logDestination('text')
@@ -162,7 +152,17 @@ test('text is for people: time, level, message and fields, up to the last line b
     log.info({ port: 8080 }, 'listening')
     log.fatal('gone with ' + process.env.PASSWORD)
     process.exit(1)`
-  const { stdout, stderr } = run(program, { PASSWORD: MASTER_SECRET })
+  const { PATH, HOME } = process.env
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '-e', program],
+    {
+      cwd: new URL('../..', import.meta.url).pathname,
+      env: { PATH, HOME, PASSWORD: MASTER_SECRET },
+      encoding: 'utf8',
+      timeout: 60_000,
+    },
+  )
   assert.equal(stderr, '')
   assert.ok(!stdout.includes(MASTER_SECRET), stdout)
   const [first, last, ...more] = stdout.trimEnd().split('\n').sort() // such an exit may change their order

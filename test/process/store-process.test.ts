@@ -1,4 +1,4 @@
-/** How the primary process supervises the store process, and the start of workers: forks that fail, and a process that hangs. */
+/** The primary process supervises the store process: forks that fail, a process that dies or hangs. Also a worker silent at the start. */
 
 import assert from 'node:assert/strict'
 import { ChildProcess, execFileSync, fork } from 'node:child_process'
@@ -20,7 +20,8 @@ import { eventually, within } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-function newStore(hungSeconds?: number, dataDir = temporaryDir('store')): StoreProcess {
+/** @param hungSeconds a store process that does not answer for so long is killed */
+function newStore(dataDir = temporaryDir('store'), hungSeconds?: number): StoreProcess {
   const config = loadConfig({ POWGATE_DATA_DIR: dataDir })
   return new StoreProcess(config, createLogger('silent', {}, []), new Totals(), hungSeconds)
 }
@@ -32,7 +33,7 @@ test('a store process that cannot be forked, such as while Node.js is upgraded, 
   await assert.rejects(newStore().start(), { message: /ENOENT/ })
 })
 
-test('a store process for which there is no memory, so that fork throws, is started a moment later', async t => {
+test('a store process that died, and whose fork throws for want of memory, is started a moment later', async t => {
   const store = newStore()
   await store.start()
   const spawn = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn', () => {
@@ -45,9 +46,9 @@ test('a store process for which there is no memory, so that fork throws, is star
   await store.end()
 })
 
-test('a store process that is started anew, and whose sites are gone, makes no empty file, and serves once they are back', async t => {
+test('a store process that is started anew while the file of sites is away makes no empty one, and serves once it is back', async t => {
   const dataDir = temporaryDir('store')
-  const store = newStore(undefined, dataDir)
+  const store = newStore(dataDir)
   await store.start()
   t.after(() => store.end())
   const client = await openEmbedded(dataDir)
@@ -58,7 +59,7 @@ test('a store process that is started anew, and whose sites are gone, makes no e
   renameSync(file, `${file}.away`)
   const forks = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn').mock
   process.kill(storePid(process.pid)!, 'SIGKILL')
-  await eventually(60_000, 'one has ended, and another is tried', () => forks.callCount() > 1)
+  await eventually(60_000, 'the first fork has refused, and a second is tried', () => forks.callCount() > 1)
   assert.equal(existsSync(file), false)
   renameSync(`${file}.away`, file)
   await eventually(60_000, 'it serves', () => client.sites.listSites().catch(() => undefined))
@@ -66,25 +67,25 @@ test('a store process that is started anew, and whose sites are gone, makes no e
 
 test('a store process whose primary ended before it was loaded ends', async () => {
   const dataDir = temporaryDir('store')
-  const child = fork('dist/store/embedded/process.js', [dataDir, '1000000'])
+  const child = fork('dist/store/embedded/process.js', [dataDir, '1000000']) // the bound of its state, in bytes
   child.disconnect()
   assert.deepEqual(await once(child, 'exit'), [0, null])
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
   const dataDir = temporaryDir('store')
-  const store = newStore(6, dataDir) // a busy machine may stop a process for some seconds
+  const store = newStore(dataDir, 6) // a busy machine may stop a process for some seconds
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!
   await sleep(8000)
-  assert.equal(storePid(process.pid), first)
+  assert.equal(storePid(process.pid), first, 'it has nothing to do, but answers')
   execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', join(dataDir, 'sites.jsonl')]) // whoever reads it waits without end
   process.kill(first, 'SIGSTOP')
   const other = () => [storePid(process.pid)].find(pid => pid !== first)
   const second = await eventually(60_000, 'another takes its place', other)
   await sleep(12_000)
-  assert.equal(storePid(process.pid), second, 'it reads, for which it has longer')
+  assert.equal(storePid(process.pid), second, 'while it reads its files it has longer')
 })
 
 /** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. */

@@ -1,4 +1,4 @@
-/** Files of sites: valid content, the error for each invalid content, and the resulting changes. Pure. */
+/** Files of sites (`powgate apply`): what valid content means, the line for each mistake, and how a file changes the sites there are. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -38,7 +38,7 @@ function site(change: Partial<SiteRecord> = {}): SiteRecord {
 }
 
 const NOW = 1_000_000
-/** Sites that the file does not name stay, changes are meant, and the time. */
+/** `diffWithFile` is not asked for a dry run, and sites that the file does not name stay. */
 const OPTIONS = ['stay', false, NOW] as const
 
 test('what an entry does not say is default, in a group too', () => {
@@ -55,7 +55,7 @@ test('a byte order mark, spaces, and a $schema for editors are no mistakes', () 
   assert.deepEqual(entriesOf(fileOf([])), [])
 })
 
-const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
+const NOT_FILES_OF_SITES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   ['empty', Buffer.from(''), /^the file is not JSON: /],
   ['no JSON', Buffer.from('sites:\n  - name: shop\n'), /^the file is not JSON: [^\n]+$/],
   ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /^the file is not UTF-8$/],
@@ -65,15 +65,11 @@ const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   ['newer', fileOf([], { version: 2, more: 1 }), /^version: expected 1, got 2$/],
   ['no sites', fileOf(undefined), /^sites: missing; expected a list of sites$/],
   ['sites that are none', fileOf({ shop: {} }), /^sites: expected a list of sites, got \{"shop":\{\}\}$/],
-  [
-    'a field more',
-    fileOf([], { site: [] }),
-    /^site: .* \(did you mean sites\?\); expected one of format, version/,
-  ],
+  ['a typo', fileOf([], { site: [] }), /^site: .* \(did you mean sites\?\); expected one of format, version/],
 ]
 
-test('a file that is none of sites is refused in one line', () => {
-  for (const [about, bytes, line] of NO_FILES) {
+test('a file that is not one of sites is refused in one line', () => {
+  for (const [about, bytes, line] of NOT_FILES_OF_SITES) {
     const problems = problemsOf(bytes)
     assert.equal(problems.length, 1, `${about}: ${problems.join('\n')}`)
     assert.match(problems[0]!, line)
@@ -86,7 +82,7 @@ const ORIGIN = 'expected an origin as browsers send it, such as https://example.
 const [PUZZLE, BITS] = ['expected sha256 or hashwx', 'expected min <= base <= max']
 const NO_FIELD = 'there is no such field; expected one of'
 
-/** What an entry has besides its name, or instead of an object; and what is said of it, after where it stands. */
+/** What an entry has besides its name (or what stands in its place), and the line for it, without the `sites[1]` it starts with. */
 const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [5, ': expected an object that describes a site, got 5'],
   [{ name: undefined }, `.name: missing; ${NAME}`],
@@ -98,10 +94,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ active: [], difficulty: { base: 20 } }, '.active: expected true or false, got []'],
   [{ plan: 'gold' }, '.plan: expected free or pro, got "gold"'],
   [{ origins: 'https://a.example' }, '.origins: expected a list of origins, got "https://a.example"'],
-  [
-    { origins: ['https://a.example', 'b.example'] },
-    `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
-  ],
+  [{ origins: ['http://a.b', 'b.c'] }, `.origins[1]: ${ORIGIN}, got "b.c"; did you mean https://b.c?`],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
   [{ puzzle: { toString: 1 }, difficulty: { base: 20 } }, `.puzzle: ${PUZZLE}, got {"toString":1}`],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
@@ -143,11 +136,8 @@ test('fields that do not exist, whatever they are called, are named on one line'
   assert.equal(problems.length, 3)
   for (const line of problems)
     assert.match(line, /^sites\[0\]\.\S+: there is no such field; expected [ -~]+$/)
-  const [weight] = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
-  assert.match(
-    weight!,
-    /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /,
-  )
+  const [line] = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
+  assert.match(line!, /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /)
 })
 
 test('two sites of one name are told apart by their keys', () => {
@@ -164,7 +154,7 @@ test('an entry means the site with its key, else the one with its name, else a n
   const file = fileOf([
     { siteKey: shop.siteKey, name: 'shop 2' },
     { name: 'blog', threshold: 0.7 },
-    { name: 'shop' }, // was the name of the first, which has another now
+    { name: 'shop' }, // a new site: the one of this name has another now
     { siteKey: KEY, name: 'restored' },
   ])
   const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], ...OPTIONS)
@@ -182,20 +172,19 @@ test('an entry means the site with its key, else the one with its name, else a n
 
 test('a copy with other settings than a newer one of the store is a problem; without its time it is written', () => {
   const { siteKey, ...newer } = site({ threshold: 0.7, updatedAt: 5 })
+  /** With a copy of this time in the file, where the store's is of 5 and has another threshold. */
   const problems = (updatedAt?: number, threshold = 0.5) => {
     const entry = { siteKey, settings: { ...SITE_DEFAULTS, name: 'shop', threshold }, updatedAt }
     return diffWithFile([entry], [{ siteKey, ...newer }], ...OPTIONS).problems
   }
-  assert.match(
-    problems(4).join(),
-    /^sites\[0\]\.updatedAt: the store has a newer copy of site_\w+, and keeps it: /,
-  )
+  const [line] = problems(4)
+  assert.match(line!, /^sites\[0\]\.updatedAt: the store has a newer copy of site_\w+, and keeps it: /)
   assert.deepEqual([...problems(5), ...problems(), ...problems(4, 0.7)], [])
 })
 
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {
   const rules = { allow: [], block: ['10.0.0.1'] }
-  const asleep = site({ plan: 'free', ipRules: rules })
+  const asleep = site({ plan: 'free', ipRules: rules }) // its rules have no effect
   const problems = (change: Partial<SiteSettings>) => {
     const settings = { ...SITE_DEFAULTS, name: 'shop', ...change }
     return diffWithFile([{ siteKey: asleep.siteKey, settings }], [asleep], ...OPTIONS).problems
@@ -210,8 +199,8 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(fresh.problems, [line('block')])
 })
 
-test('the schema takes no mistake that the parser names by it, and says so too', () => {
+test('the schema that `site schema` prints refuses at least ten of the mistakes too; only the parser can see the others', () => {
   const check = new Ajv({ strict: true }).compile(EXPORT_FILE_SCHEMA)
-  const bySchema = MISTAKES.filter(([mistake]) => !check(JSON.parse(fileOf([entryOf(mistake)]).toString())))
-  assert.ok(bySchema.length > 9, String(bySchema.length))
+  const refused = MISTAKES.filter(([mistake]) => !check(JSON.parse(fileOf([entryOf(mistake)]).toString())))
+  assert.ok(refused.length > 9, String(refused.length))
 })

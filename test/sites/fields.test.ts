@@ -1,4 +1,4 @@
-/** What the table of a site's fields promises, for each field. A new row fails here until all of it holds. */
+/** Each field of a site goes from a flag to the record, `site show`, the audit log and a file. A new field needs a row in TRIALS. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -21,7 +21,7 @@ import { siteRecord } from '../../src/sites/sites.ts'
 
 const COMMANDS = await commandsOf()
 
-/** A value, and the flags that set it. What it does is tested where it does it: in test/contract/ and test/domain/. */
+/** A value that is not the default, and the flags that set it. What it does is tested in test/contract/ and test/domain/. */
 type Trial = readonly [value: unknown, flags: string]
 
 const TRIALS: Readonly<Record<string, Trial>> = {
@@ -51,8 +51,8 @@ const TRIALS: Readonly<Record<string, Trial>> = {
 }
 
 function trialOf({ name, path }: SiteField): Trial {
-  const weight = [0.5, `--weight ${path[1]}=.5`] as const
-  const trial = path[0] === 'scoreWeights' ? weight : TRIALS[name]
+  const weightTrial = [0.5, `--weight ${path[1]}=.5`] as const
+  const trial = path[0] === 'scoreWeights' ? weightTrial : TRIALS[name]
   assert.ok(trial, `${name} has no row in TRIALS`)
   return trial
 }
@@ -60,12 +60,11 @@ function trialOf({ name, path }: SiteField): Trial {
 const KEY = 'site_0123456789ABCDEFabcdef'
 const BEFORE = siteRecord({ name: 'shop' }, { siteKey: KEY, createdAt: 1 }, 1)
 
+/** @returns the settings after `powgate site update` with these flags */
 async function updated(before: SiteSettings, flags: string): Promise<SiteSettings> {
   const command = COMMANDS.find(({ name }) => name === 'site update')!
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
-
-const HEAD = { format: FILE_FORMAT, version: FILE_VERSION }
 
 for (const field of FIELDS) {
   const { name, flag, falseFlag, command, unsetFlag } = field
@@ -86,9 +85,10 @@ for (const field of FIELDS) {
     assert.deepEqual(change, { field: name, from: valueIn(BEFORE, field) ?? null, to: value })
     assert.match(siteLines(record).join('\n'), new RegExp(`^${name},`, 'm'), 'site show')
 
-    const freely = flags.replace('--plan pro ', '')
-    if (field.plan !== undefined)
-      await assert.rejects(updated(BEFORE, freely), /: expected --plan pro, got free/)
+    if (field.plan !== undefined) {
+      const flagsOfFree = flags.replace('--plan pro ', '')
+      await assert.rejects(updated(BEFORE, flagsOfFree), /: expected --plan pro, got free/)
+    }
 
     const exported = JSON.stringify(exportFile([record]))
     const parsed = parseExportFile(Buffer.from(exported))
@@ -102,7 +102,7 @@ for (const field of FIELDS) {
   })
 }
 
-test('a base that nobody chose follows the puzzle, both ways; any other stays; --solve-ms follows its devices', async () => {
+test('a base that nobody chose follows the puzzle, both ways; a chosen one stays; that of --solve-ms is computed for the puzzle', async () => {
   const base = async (before: SiteSettings, flags: string) => (await updated(before, flags)).difficulty.base
   const hashwx = await updated(BEFORE, '--puzzle hashwx')
   assert.deepEqual([hashwx.difficulty.base, await base(hashwx, '--puzzle sha256')], [17, 18])
@@ -114,12 +114,12 @@ test('a base that nobody chose follows the puzzle, both ways; any other stays; -
   assert.ok((await base(timed, '--puzzle hashwx')) < timed.difficulty.base)
   assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
   assert.match(siteLines(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
-  const file = (difficulty: object) =>
-    parseExportFile(
-      Buffer.from(JSON.stringify({ ...HEAD, sites: [{ name: 'a', puzzle: 'hashwx', difficulty }] })),
-    )
-  assert.ok('value' in file({ max: 17 }))
-  assert.deepEqual(file({ min: 18 }), {
+  const fromFile = (difficulty: object) => {
+    const sites = [{ name: 'a', puzzle: 'hashwx', difficulty }]
+    return parseExportFile(Buffer.from(JSON.stringify({ format: FILE_FORMAT, version: FILE_VERSION, sites })))
+  }
+  assert.ok('value' in fromFile({ max: 17 }))
+  assert.deepEqual(fromFile({ min: 18 }), {
     problems: ['sites[0].difficulty: expected min <= base <= max, got 18, 17, 28'],
   })
 })
@@ -129,10 +129,8 @@ test('a list replaces the old one; limits and weights are set one by one; a flag
     '--plan pro --origin http://a.b --block ::1 --limit-verify 3 --weight webdriver=0 --fail-open verify'
   const twice =
     '--origin http://b.c --origin http://b.c --no-limits --limit-redeem 9 --weight noPlugins=0 --plan free'
-  const { origins, ipRules, limits, scoreWeights, failOpen } = await updated(
-    await updated(BEFORE, once),
-    twice,
-  )
+  const before = await updated(BEFORE, once)
+  const { origins, ipRules, limits, scoreWeights, failOpen } = await updated(before, twice)
   assert.deepEqual([origins, ipRules.block, failOpen], [['http://b.c'], ['::1'], { verify: true }])
   assert.deepEqual([limits, scoreWeights], [{ redeem: 9 }, { webdriver: 0, noPlugins: 0 }])
 })
@@ -147,6 +145,6 @@ test('a flag takes values up to its bounds, and none beyond or of another form',
     await assert.rejects(updated(BEFORE, `--${flag}`), /: expected /, flag)
 })
 
-test('a field of a later version is unknown; those that only commands of their own change are not', () => {
+test('of the fields of a record only that of a later version is unknown, not those that have no flag but commands of their own', () => {
   assert.deepEqual([...unknownFields({ ...BEFORE, raise: 1, deletedAt: 3, minAge: 4 })], [['minAge', 4]])
 })

@@ -1,4 +1,4 @@
-/** Random operations, in batches, of both stores in virtual time: each answers what the other does. */
+/** The embedded store and Redis answer alike: both get the same random operations, in the same batches, at the same virtual times. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -51,7 +51,6 @@ const operations = fc.record({
   claim: fc.constantFrom('', 'one', 'other'),
   isJunk: fc.boolean(),
 })
-type RedemptionLimits = typeof redemptionLimits extends fc.Arbitrary<infer Value> ? Value : never
 type Operation = typeof operations extends fc.Arbitrary<infer Value> ? Value : never
 
 /** The limits of callers and of API keys are settings, so no batch has two of one kind. */
@@ -59,23 +58,24 @@ const redemptionLimits = fc.record({
   callerLimit: fc.constantFrom(8, 60, 300),
   apiKeyLimit: fc.constantFrom(4, 20, 260),
 })
+type RedemptionLimits = typeof redemptionLimits extends fc.Arbitrary<infer Value> ? Value : never
 
 const batches = fc.array(
   fc.record({ pauseMs: pauses, batch: fc.array(operations, { maxLength: 6, size: 'max' }) }),
   { maxLength: 60, size: 'max' },
 )
 
-interface Nonce {
-  readonly nonce: string
-  readonly at: number
-}
+type UsedNonce = { readonly nonce: string; readonly at: number }
+/** What a solution or redemption spends; undefined for one without a nonce. */
+type Spent = { readonly nonce: string; readonly expiresAtMs: number } | undefined
 
 /** What one run of operations names, alike in both stores: keys (src/domain/address-tags.ts), and the nonces that it has used. */
 class Run {
   readonly #limits: RedemptionLimits
   readonly #name = freshKey()
   readonly #networks = [freshKey(), freshKey()]
-  readonly #nonces: { [kind: string]: Nonce[] } = { solution: [], redemption: [] }
+  readonly #used: { [kind: string]: UsedNonce[] } = { solution: [], redemption: [] }
+  /** Proofs that meters may have counted: these are taken back, the oldest first. */
   readonly #counted: { request: SolutionRequest; accepted: number }[] = []
 
   constructor(limits: RedemptionLimits) {
@@ -102,13 +102,12 @@ class Run {
       const storeEpoch = operation.isOfOtherEpoch ? 1 : store.requests.epochOf(visit.addressKey)!
       const request = { ...visit, failed: operation.failed, spend: spent && { ...spent, storeEpoch } }
       const admission = await solutionOn(store, request)
-      if (index === 0) this.#note(request, admission)
+      if (index === 0) this.#noteCounted(request, admission) // the other store answers alike
       return admission
     })
   }
 
-  /** Those that are taken back were counted. */
-  #note(request: SolutionRequest, admission: SolutionAdmission): void {
+  #noteCounted(request: SolutionRequest, admission: SolutionAdmission): void {
     if (admission.status !== 'admitted' || admission.nonce !== 'spent') return
     this.#counted.push({ request, accepted: admission.accepted })
   }
@@ -127,17 +126,14 @@ class Run {
   }
 
   #visit(operation: Operation) {
-    const { addressLimit, siteLimit, site } = operation
+    const { addressLimit, siteLimit, site, counts } = operation
+    // A key ends with the bits of the address within its network; an `r` names another window of requests (`windowOfRefused`).
     const addressKey = this.#networks[operation.network]!.slice(0, -2) + ['01', '02r'][operation.address]!
     const networks = [ownerMeter(addressKey), `e:${this.#name}wide`]
     const meters = [siteMeter(this.#siteKey(operation)), ...(operation.hasNetworks ? networks : [])]
-    const free = operation.hasNetworks ? [120, 4, 24] : [12]
-    const metering = {
-      firstProofs: [`e:born${this.#name}`, `e:born:${this.#name}`] as const,
-      meters,
-      free,
-      counts: operation.counts,
-    }
+    const free = operation.hasNetworks ? [120, 4, 24] : [12] // few enough that some runs exceed half a budget
+    const firstProofs = [`e:born${this.#name}`, `e:born:${this.#name}`] as const
+    const metering = { firstProofs, meters, free, counts }
     return {
       addressKey,
       addressLimit,
@@ -153,7 +149,7 @@ class Run {
 
   #nonce({ kind, nonce }: Operation, now: number): string | undefined {
     if (nonce === 'none') return undefined
-    const used = this.#nonces[kind]!
+    const used = this.#used[kind]!
     const again = nonce === 'again' && used.findLast(({ at }) => now - at < AGAIN_WITHIN_MS)
     if (again) return again.nonce
     const fresh = freshNonce(now)
@@ -161,8 +157,6 @@ class Run {
     return fresh
   }
 }
-
-type Spent = { readonly nonce: string; readonly expiresAtMs: number } | undefined
 
 /** Equal but for the last digits of rates. */
 function assertAlike(one: unknown, other: unknown, where: string): void {

@@ -1,4 +1,4 @@
-/** The embedded store: the conformance suite, its state over stops and crashes, the file of sites, and who holds its directory. */
+/** The embedded store: conformance; its state over stops and crashes; its file of sites, damaged or on a full disk; who has its directory. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -42,7 +42,7 @@ import {
   tokenOn,
 } from './harness.ts'
 
-/** No test reaches the bound of its bytes. */
+/** The bound of its bytes is one that no test reaches. */
 const newState = () => new State(2 ** 30)
 const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, newState)
 
@@ -50,6 +50,11 @@ const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, newState)
 function newSites() {
   const dataDir = temporaryDir('store')
   return { dataDir, path: join(dataDir, SITES_JSONL), file: sitesIn(dataDir) }
+}
+
+/** Notes uses of keys, a line at each time; only the last is alive. A file of over 1000 entries, most of them dead, is written anew. */
+async function noteUses(file: EmbeddedSites, ids: readonly string[], firstMs: number, lastMs: number) {
+  for (let atMs = firstMs; atMs <= lastMs; atMs++) await file.noteUses(new Map(ids.map(id => [id, atMs])))
 }
 
 async function make(): Promise<TestStore> {
@@ -124,24 +129,25 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
 
 test('embedded: what has expired is swept, what has not stays', async t => {
   const { store, pass, sweepAll, spend } = await start(t)
+  const windowsAndMarks = () => sweepAll().slice(0, 2)
   for (let index = 0; index < 300; index++) {
     await challengeOn(store, { addressKey: freshKey() })
     await spend(freshNonce(Date.now()))
     await spend(freshNonce(Date.now()), freshKey(), 1000) // above 64 a nonce has a mark of its own
   }
-  assert.deepEqual(sweepAll().slice(0, 2), [900, 300])
+  assert.deepEqual(windowsAndMarks(), [900, 300])
   pass(61_000)
-  assert.deepEqual(sweepAll().slice(0, 2), [300, 300], 'an address whose nonce lives is kept')
+  assert.deepEqual(windowsAndMarks(), [300, 300], 'an address whose nonce lives is kept')
   const [addressKey, kept] = [freshKey(), freshNonce(Date.now())]
   pass(3_600_000)
   assert.equal(await spend(kept, addressKey), 'spent')
-  assert.deepEqual(sweepAll().slice(0, 2), [1, 0])
+  assert.deepEqual(windowsAndMarks(), [1, 0])
   assert.equal(await spend(kept, addressKey), 'used')
   pass(8 * 86_400_000)
   assert.deepEqual(sweepAll(), [0, 0, 0])
 })
 
-test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead', async t => {
+test('embedded: the meter of a network whose time is over reads as a new one, also before it is swept', async t => {
   const { store, pass, spend } = await start(t)
   const addressKey = freshKey()
   await spend(freshNonce(Date.now()), addressKey)
@@ -181,6 +187,7 @@ test('embedded: half full, a network that is not known gets no meter; full, all 
 })
 
 test('embedded: no step of the wall clock lets a token be redeemed twice', async t => {
+  // The clock is set ahead, and right again a while later; or it is set back, and the token's five minutes pass.
   for (const [stepMs, backAfterMs] of [
     [600_000, 1000],
     [600_000, 300_000],
@@ -251,11 +258,12 @@ test('a sweep does not fall behind new entries: where 6,000 a second live for a 
   const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
   let added = 0
   for (let nextSweep = 0; clock.now < 600_000; clock.now += 5) {
-    for (; added < (clock.now * 6) / scale; added++)
-      state.windows.set(`l:${added}`, deadFrom(clock.now + 60_000))
+    const due = (clock.now * 6) / scale // six a millisecond
+    for (; added < due; added++) state.windows.set(`l:${added}`, deadFrom(clock.now + 60_000))
     if (clock.now >= nextSweep) nextSweep = clock.now + sweep(state, clocks, 500 / scale)
   }
-  assert.ok(state.windows.size < (2 * 360_000) / scale, `${state.windows.size}`)
+  const living = (6000 * 60) / scale
+  assert.ok(state.windows.size < 2 * living, `${state.windows.size}`)
 })
 
 test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async () => {
@@ -310,7 +318,7 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
-test('embedded: a commit of 150,000 changes is read again', async () => {
+test('embedded: a line with 150,000 audit entries, more than a call takes arguments, is read', async () => {
   const dataDir = temporaryDir('store')
   fs.writeFileSync(join(dataDir, SITES_JSONL), JSON.stringify({ audit: Array(150_000).fill({ at: 1 }) }))
   const file = sitesIn(dataDir)
@@ -318,7 +326,7 @@ test('embedded: a commit of 150,000 changes is read again', async () => {
   await file.closeFile()
 })
 
-test('embedded: what the audit log forgets leaves the file, and with it older values', async () => {
+test('embedded: audit entries that are dropped leave the file at once, and with them the values that they replaced', async () => {
   const { path, file } = newSites()
   const { site } = await createSite(file, { name: 'older' })
   await updateSite(file, site.siteKey, { name: 'newer' })
@@ -334,7 +342,7 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   fs.writeFileSync(foreign, '')
   for (const name of [path, join(dataDir, 'state')]) fs.symlinkSync(foreign, `${name}.new`)
   const restore = mockFs(t, 'rmSync', () => {}) // as if the link came after it
-  for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
+  await noteUses(file, ['id'], 1, 1010)
   assert.throws(() => saveState(dataDir, newState()), /EEXIST/)
   restore()
   assert.equal(fs.readFileSync(foreign, 'utf8'), '')
@@ -349,6 +357,7 @@ test('embedded: a link in place of a file is not followed, else a command of roo
 })
 
 const SITE_PROBLEM = /\w of a site: expected /
+/** What to replace in a good line of a site, and by what. */
 const SITE_MISTAKES = [
   ['"name":"a"', '"name":1'],
   ['"active":true', '"active":"false"'],
@@ -380,7 +389,7 @@ const KEY_MISTAKES = [
   ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
 ] as const
 
-test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async () => {
+test('embedded: a wrong line of the sites that is not the last stops the start, with its number and what is wrong', async () => {
   const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'a', minScore: 1e-7 }) // JSON does not write it as a flag would
   await file.closeFile()
@@ -406,7 +415,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   }
 })
 
-/** Ways to cut or replace a file. */
+/** Ways to damage the file of sites or the state. */
 const DAMAGES: Readonly<Record<string, (path: string) => unknown>> = {
   'cut to 0 bytes': path => fs.truncateSync(path, 0),
   gone: path => fs.rmSync(path),
@@ -426,7 +435,7 @@ const SECRET = 'a secret of more than thirty-two characters'
 /** Damaged secrets. One that is gone is made anew. */
 const NO_SECRETS = { empty: '', cut: 'abcdef', garbage: Buffer.alloc(64, 0xfe) }
 
-test('embedded: each file of a data directory gone or damaged: without sites or secret one line says why nothing starts, without the state no token is redeemed again', async () => {
+test('embedded: a damaged file of a data directory: of sites or secret, nothing starts, and one line says why; of the state, no token is redeemed again', async () => {
   const dataDir = temporaryDir('store')
   const [first, store] = [await serveStore(dataDir), await openEmbedded(dataDir)]
   for (const name of ['a', 'b', 'c']) await createSite(store.sites, { name })
@@ -489,17 +498,17 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   const ids = [id, ...Array(99).keys()].map(String)
-  for (let atMs = 1; atMs <= 300; atMs++) await file.noteUses(new Map(ids.map(used => [used, atMs])))
+  await noteUses(file, ids, 1, 300)
   const { size } = fs.statSync(path)
   assert.ok(size < 20_000, `${size} bytes`)
-  const told = (found: EmbeddedSites) => {
+  const contentOf = (found: EmbeddedSites) => {
     const records = [found.listSites(), found.listApiKeys(), found.readAudit({ limit: 100 })] as const
     return Promise.all([...records, found.readUses([id]), found.changesSince(0)])
   }
-  const expected = await told(file)
+  const expected = await contentOf(file)
   await file.closeFile()
   const again = sitesIn(dataDir)
-  assert.deepEqual(await told(again), expected)
+  assert.deepEqual(await contentOf(again), expected)
   await updateSite(again, site.siteKey, { name: 'b' })
   assert.equal((await again.changesSince(undefined)).revision, 3)
   await again.closeFile()
@@ -558,11 +567,11 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   const { dataDir, path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
-  for (let atMs = 5; atMs < 1000; atMs++) await file.noteUses(new Map([[id, atMs]]))
+  await noteUses(file, [id], 5, 999)
   const openFiles = () => fs.readdirSync('/proc/self/fd').length
   const before = openFiles()
-  const makeRoom = fillDisk(t, 1000) // longer than a change
-  for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
+  const makeRoom = fillDisk(t, 1000) // a change is shorter, and still written
+  await noteUses(file, [id], 1000, 1009)
   makeRoom()
   assert.deepEqual(fs.readdirSync(dataDir), [SITES_JSONL])
   assert.equal(openFiles(), before)
@@ -584,7 +593,7 @@ test('embedded: after root has written the sites anew, they still belong to the 
   const { path, file } = newSites()
   if (process.getuid!() === 0) fs.chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = fs.statSync(path)
-  for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
+  await noteUses(file, ['id'], 1, 1010)
   await file.closeFile()
   const written = fs.statSync(path)
   assert.notEqual(written.ino, ino)
@@ -688,7 +697,7 @@ test('embedded: who comes while the last change is written is not answered, for 
   assert.deepEqual(answers, [])
 })
 
-test('embedded: what workers redeem while a command is the store cannot be redeemed again after it', async t => {
+test('embedded: while a command is the store, for want of a service, a token of before is not redeemed; the next service redeems it', async t => {
   const dataDir = temporaryDir('store')
   const first = await start(t, dataDir)
   const redeem = redeemable(first.store)
@@ -697,14 +706,14 @@ test('embedded: what workers redeem while a command is the store cannot be redee
   syncBuiltinESMExports()
   const command = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
   await command.listSites()
-  const isStateRead = reads.calls.some(({ arguments: [path] }) => path === join(dataDir, 'state'))
+  const isSavedStateRead = reads.calls.some(({ arguments: [path] }) => path === join(dataDir, 'state'))
   reads.restore()
   syncBuiltinESMExports()
   const worker = await openEmbedded(dataDir)
   assert.equal(await tokenOn(worker, { redeem }), 'forgotten')
   await worker.close()
   await command.close()
-  assert.equal(isStateRead, false, 'it may be large')
+  assert.equal(isSavedStateRead, false, 'it may be large, and a command needs the sites alone')
   const again = await start(t, dataDir)
   assert.equal(await tokenOn(again.store, { redeem }), 'redeemed')
 })

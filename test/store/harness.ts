@@ -86,8 +86,8 @@ export type StoreMaker = () => Promise<TestStore>
 export async function openTwice(
   open: (clock: TestStore['clock']) => StoreClient | Promise<StoreClient>,
   end: () => void | Promise<void>,
+  clock = { now: Date.UTC(2026, 0, 1) },
 ): Promise<TestStore> {
-  const clock = { now: Date.UTC(2026, 0, 1) }
   const [store, other] = await Promise.all([open(clock), open(clock)])
   const close = async () => {
     await Promise.all([store.close(), other.close()])
@@ -99,16 +99,11 @@ export async function openTwice(
 /** A store process' server in this process, and two clients of it. */
 export async function openEmbeddedTwice(): Promise<TestStore & { readonly server: StoreServer }> {
   const dataDir = temporaryDir('embedded')
-  let shared = { now: 0 } // until `openTwice` makes the clock of both clients
-  const now = () => shared.now
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const now = () => clock.now
   const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
-  const opened = await openTwice(
-    clock => {
-      shared = clock
-      return openEmbedded(dataDir, { clock: () => clock.now })
-    },
-    () => server.close({ saves: false }),
-  )
+  const open = () => openEmbedded(dataDir, { clock: now })
+  const opened = await openTwice(open, () => server.close({ saves: false }), clock)
   return { ...opened, server }
 }
 
@@ -164,6 +159,7 @@ let next = 0
 /** An address key that no earlier test used, of another network each, spread over shards (layout: src/domain/address-tags.ts). */
 export function freshKey(): string {
   next++
+  // An odd factor gives each number below 2^24 another one, and scatters them.
   return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01`
 }
 

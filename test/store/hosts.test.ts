@@ -1,4 +1,4 @@
-/** What is told of hosts that share a store and differ in what they must have alike. */
+/** Hosts that share a store: what each is told about others that differ in what all must have alike, and the notes by which they know. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -30,11 +30,9 @@ test('hosts with the same settings agree, also of versions that share more', () 
 })
 
 test('clocks that differ by over 5 s are told, by how much and of whom; hosts that do not say theirs agree', () => {
+  const ahead = (clockAheadMs?: number) => (clockAheadMs === undefined ? {} : { clockAheadMs })
   const clock = (own?: number, theirs?: number) =>
-    differences(
-      { ...host, ...(own !== undefined && { clockAheadMs: own }) },
-      other(theirs === undefined ? {} : { clockAheadMs: theirs }),
-    )
+    differences({ ...host, ...ahead(own) }, other(ahead(theirs)))
   assert.deepEqual(clock(600_000, 40), ['clock: 600 s ahead of web-2:8080: set both by NTP'])
   assert.deepEqual(clock(-40, 600_000), ['clock: 600 s behind web-2:8080: set both by NTP'])
   for (const [own, theirs] of [[5000, 0], [0, 5000], [600_000], [undefined, 600_000], [600_000, 600_000]])
@@ -55,11 +53,11 @@ test('a rotation of secrets by the documented steps is no difference at any step
   assert.match(second!, /^POWGATE_SECRETS: the first, which signs here \(SHA-256 k2\.\.\.\), is not known /)
 })
 
-test('of two reloads at once the later counts; a host that leaves meanwhile leaves no note behind, and no connection; lost shards are written anew', async () => {
+test('notes of hosts: of two reloads at once the later counts; who leaves during one leaves neither note nor connection; a lost number of shards is written anew', async () => {
   const redis = await RedisServer.start()
   const registry = new HostRegistry(createLogger('silent'))
   const config = await registry.join(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
-  const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // but this one
+  const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // without redis-cli itself
   await Promise.all([registry.reconnect(config), registry.reconnect({ ...config, workers: 7 })])
   assert.deepEqual([await clients(), registry.living.map(({ workers }) => workers)], [1, [7]])
   await redis.ask('flushall')

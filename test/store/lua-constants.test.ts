@@ -1,11 +1,11 @@
-/** Each number of the rules is written once: with other numbers, both stores count as the domain does with these. */
+/** Numbers of the domain are written once. With others in PRICING, both stores count by these, so neither has some of its own. */
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 
-// The numbers are replaced before the scripts are read, which take them over.
+// The numbers are replaced before the imports below read the scripts, which take them over.
 Object.assign(PRICING, {
   networkRecentMs: 25_000,
   siteRecentMs: 90_000,
@@ -20,7 +20,7 @@ const { metersConformance } = await import('./meters-conformance.ts')
 
 const LUA = new URL('../../src/store/redis/lua/', import.meta.url)
 
-test('numbers of the domain that Lua files have too are the same', async () => {
+test('a number in a Lua file whose comment names a file of the domain is the one of that file', async () => {
   for (const file of readdirSync(LUA, { recursive: true, encoding: 'utf8' })) {
     if (!file.endsWith('.lua')) continue
     const text = readFileSync(new URL(file, LUA), 'utf8')

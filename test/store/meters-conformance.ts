@@ -18,10 +18,11 @@ import { challengeOn, meteringOf, type StoreMaker, solutionOn, spendable, type T
 
 /** A night: long enough that usual rates fade a little. */
 const NIGHT_MS = PRICING.usualMs / 24
-/** Steps while all traffic is still learned as usual: a third of that time passes at the first, and then comes a burst. */
+/** While a store is young, all traffic is learned as usual: a third of that time passes at the step `pause`, and then comes a burst. */
 const EARLY = { pause: 20, burstUntil: 38 }
-/** The step at which the clock is set back. */
-const SET_BACK = 399
+const STEPS = 400
+/** At the last step the clock is set back. */
+const SET_BACK = STEPS - 1
 let next = 0
 
 /** A site of its own, and networks that no other test uses. (Layout of keys: src/domain/address-tags.ts.) */
@@ -31,6 +32,7 @@ function freshMetering(): Metering {
   return { ...meteringOf(addressKey, `site_${String(next).padStart(22, '0')}`), free: [40, 8, 24] }
 }
 
+/** The key of an address in the network whose meter is the second. */
 const addressIn = ({ meters }: Metering, index: number) =>
   `${meters[1]!.slice('e:'.length)}${(index % 64).toString(16).padStart(2, '0')}`
 
@@ -45,7 +47,7 @@ function solutionIn({ store, clock }: Client, metering: Metering, index: number)
 const proofOn = (client: Client, metering: Metering, index: number) =>
   solutionOn(client.store, solutionIn(client, metering, index))
 
-/** How many milliseconds pass before a step. */
+/** How many milliseconds pass before a proof: 1.5 s; from step 251 on 3 ms, which is an attack; a night at every 40th step before. */
 function elapsedAt(step: number): number {
   if (step === SET_BACK) return -600_000
   if (step === EARLY.pause) return PRICING.learnsAllMs / 3
@@ -54,11 +56,11 @@ function elapsedAt(step: number): number {
   return isAttack ? 3 : isNight ? NIGHT_MS : 1500
 }
 
-function close(is: number, ought: number, what: string): void {
+function assertClose(is: number, ought: number, what: string): void {
   assert.ok(Math.abs(is - ought) <= 1e-5 * (1 + Math.abs(ought)), `${what}: ${is} instead of ${ought}`)
 }
 
-const listOf = ({ site, networks }: Meters): Meter[] => [site, ...networks]
+const metersOf = ({ site, networks }: Meters): Meter[] => [site, ...networks]
 
 /** Runs a test on a store of its own, whose clock may leap. */
 const onOwn = (make: StoreMaker, test: (own: TestStore) => Promise<void>) => async () => {
@@ -66,7 +68,7 @@ const onOwn = (make: StoreMaker, test: (own: TestStore) => Promise<void>) => asy
   await test(own).finally(() => own.close())
 }
 
-/** The counting alone. */
+/** Gives a store and the rules of the domain (the model) the same proofs, and compares all that the store answers. */
 export function metersConformance(name: string, make: StoreMaker): void {
   test(
     `meters, ${name}: as the domain computes them: learning, an attack, what is taken back, nights, a clock that is set`,
@@ -75,12 +77,12 @@ export function metersConformance(name: string, make: StoreMaker): void {
       const { firstProofs, meters } = metering
       const list = [...firstProofs, ...meters].map(() => newMeter(own.clock.now))
       const ages = list.slice(0, 2) // of the store, and of the names in it
-      let most = 0
+      let siteRecentMax = 0
       // As of a private address: it names the site's meter alone, and begins the store's age too.
       const alone = { ...metering, meters: meters.slice(0, 1), free: metering.free.slice(0, 1) }
       await solutionOn(own.store, { ...solutionIn(own, metering, 0), metering: alone })
       for (const age of ages) renewFirstProof(age, own.clock.now)
-      for (let step = 0; step < 400; step++) {
+      for (let step = 0; step < STEPS; step++) {
         own.clock.now += elapsedAt(step)
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
@@ -90,22 +92,24 @@ export function metersConformance(name: string, make: StoreMaker): void {
         fadeAll(model, own.clock.now, PRICING)
         addProof(model, metering.free, answer.accepted, 1, PRICING)
         const found = answer.meters!
-        close(found.ageMs, model.ageMs, `step ${step}, age`)
-        close(found.namesAgeMs, model.namesAgeMs, `step ${step}, age of names`)
-        for (const [index, meter] of listOf(model).entries())
-          for (const field of ['atMs', 'recent', 'usual'] as const)
-            close(listOf(found)[index]![field], meter[field], `step ${step}, meter ${index}, ${field}`)
-        most = Math.max(most, model.site.recent)
+        assertClose(found.ageMs, model.ageMs, `step ${step}, age`)
+        assertClose(found.namesAgeMs, model.namesAgeMs, `step ${step}, age of names`)
+        for (const field of ['atMs', 'recent', 'usual'] as const)
+          for (const [index, meter] of metersOf(model).entries())
+            assertClose(metersOf(found)[index]![field], meter[field], `step ${step}, ${field} ${index}`)
+        siteRecentMax = Math.max(siteRecentMax, model.site.recent)
         if (step % 5 !== 0 && step % 40 !== 39) continue
+        // A fifth of the proofs, and those after a night, are taken back.
         own.clock.now += step % 2 // what was counted fades before it is taken back
         fadeAll(model, own.clock.now, PRICING)
         const request = solutionIn({ store, clock: own.clock }, metering, step % 7)
         store.requests.takeBack(request, answer.accepted)
         store.requests.takeBack({ ...request, failed: true }, answer.accepted) // was not counted
         addProof(model, metering.free, answer.accepted, -1, PRICING)
-        await challengeOn(store, { addressKey: `${addressIn(metering, 0)}c` }) // until it was taken back
+        // Taking back has no answer; this comes after it, of another address, so that it counts nothing here.
+        await challengeOn(store, { addressKey: `${addressIn(metering, 0)}c` })
       }
-      assert.ok(most > 10, 'there was an attack')
+      assert.ok(siteRecentMax > 10, 'there was an attack')
     }),
   )
 }
@@ -117,16 +121,11 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
     test('race: of 40 concurrent proofs by two clients each is counted once, and seen by those after it', async () => {
       const { store, other, clock } = under()
       const metering = freshMetering()
-      const answers = await Promise.all(
-        Array.from({ length: 40 }, (_, index) =>
-          proofOn({ store: index % 2 ? store : other, clock }, metering, index),
-        ),
-      )
+      const numbers = Array.from({ length: 40 }, (_, index) => index + 1)
+      const clientOf = (number: number) => ({ store: number % 2 ? store : other, clock })
+      const answers = await Promise.all(numbers.map(number => proofOn(clientOf(number), metering, number)))
       const seen = answers.map(answer => answer.status === 'admitted' && answer.meters!.networks[0]!.recent)
-      assert.deepEqual(
-        seen.sort((one, other) => Number(one) - Number(other)),
-        Array.from({ length: 40 }, (_, index) => index + 1),
-      )
+      assert.deepEqual(new Set(seen), new Set(numbers), 'the first sees itself alone, the last all')
     })
 
     test('a meter counts a solution that spends its nonce, and no challenge, failure or second use', async () => {

@@ -1,6 +1,6 @@
 /**
- * Single use on a real Redis whose clock jumps, and by hosts with wrong clocks. (libfaketime deadlocks with Redis'
- * allocator, so the test shifts every time that is measured by this clock instead.)
+ * Single use on a real Redis whose clock is set, and by hosts with wrong clocks. No test sets the clock of Redis (libfaketime deadlocks
+ * with its allocator): instead, every time that Redis has written or measures by it is moved the other way.
  */
 
 import assert from 'node:assert/strict'
@@ -14,41 +14,40 @@ import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, nonceOn, openRedisFor, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
 
-/** KEYS[2] of lua/epoch.lua: when a worker last looked at the server's clock. */
+/** KEYS[2] of lua/epoch.lua, `<server id> <time>`: when a worker last looked at the server's clock. */
 const NOTE = 'test:{0}:look'
 /** Servers tell their time modulo this. */
 const WRAP_MS = 2 ** 24
 
 /**
- * Makes it look as if the server's clock had been set ahead, or back: in one transaction, so that no worker notes the time in
- * between. A worker goes by how far the two clocks come apart, so its own is set the other way.
+ * Makes it look as if the server's clock had been set ahead, or back if `aheadMs` is negative: keys expire so much sooner, the note is
+ * so much older, and the worker's clock, with which it compares the server's, goes back. Redis moves all in one transaction, so that no
+ * worker notes the time in between.
  */
 async function setClock(t: TestContext, server: RedisServer, aheadMs: number): Promise<void> {
   const client = new Redis(server.port)
-  const names = await client.keys('*')
   const moved = client.multi()
-  for (const name of names) {
-    const leftMs = await client.pttl(name)
-    // An expiry that is over deletes the key.
-    if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs)
+  for (const name of await client.keys('*')) {
+    const leftMs = await client.pttl(name) // below 0 without an end
+    if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs) // one that is over deletes the key
   }
   await moveNote(client, aheadMs, moved)
   const { now } = performance
-  // Servers tell no more than the rest, so no worker takes itself to have been away for long.
+  // From 0 to WRAP_MS: with more, the worker would take itself to have been away for long.
   const backMs = ((aheadMs % WRAP_MS) + WRAP_MS) % WRAP_MS
   t.mock.method(performance, 'now', () => now.call(performance) - backMs)
   await moved.exec()
   client.disconnect()
 }
 
-/** Makes it look as if the last note had been so long ago. */
+/** Adds to a transaction what makes it look as if the last note had been so long ago. */
 async function moveNote(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
-  const [process, at] = String(await client.get(NOTE)).split(' ')
+  const [serverId, at] = String(await client.get(NOTE)).split(' ')
   assert.match(at!, /^\d{13}$/)
-  return moved.set(NOTE, `${process} ${Number(at) - agoMs}`)
+  return moved.set(NOTE, `${serverId} ${Number(at) - agoMs}`)
 }
 
-/** Spends a nonce and redeems its token; the function tries both once more. */
+/** Spends a nonce and redeems its token. @returns a function that tries both once more */
 async function useBoth(store: StoreClient) {
   const redeem = redeemable(store)
   const spend = { addressKey: freshKey(), spend: redeem }
@@ -89,7 +88,7 @@ test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used
   assert.equal(store.requests.epochOf(SITE), epoch)
 })
 
-test('redis: cut off for five minutes, or refused every write: who was there before vouches for the time', async t => {
+test('redis: a note that is five minutes old, as after a cut: the worker still expects the right time, so nothing is forgotten', async t => {
   const { store, admin } = await startRedis(t)
   const useAgain = await useBoth(store)
   await (await moveNote(admin, 5 * MINUTE_MS)).exec()
@@ -99,7 +98,7 @@ test('redis: cut off for five minutes, or refused every write: who was there bef
 /** Long enough that a clock which is set by as much would be seen. */
 const FROZEN_MS = 33_000
 
-test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {
+test('redis: it stands still for half a minute: calls that waited meanwhile are not taken for a clock that was set', async t => {
   const told: string[] = []
   const { server, store } = await startRedis(t, { deadlineMs: 2000, onStillAway: why => told.push(why) })
   const epoch = store.requests.epochOf(SITE)
@@ -109,7 +108,7 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
   told.length = 0
   server.freeze()
   await new Promise(resolve => setTimeout(resolve, FROZEN_MS))
-  assert.deepEqual(told, [], 'its connection is given up, which is no other cause')
+  assert.deepEqual(told, [], 'the silent connection is replaced, which is not told as another cause')
   server.thaw()
   await eventually(60_000, 'it answers again', async () => {
     const [solved, redeemed] = await useAgain()
@@ -120,7 +119,7 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
   assert.deepEqual(warnings, [])
 })
 
-test('redis: nobody asked for a minute, and nobody vouches for it: what was issued before is refused', async t => {
+test('redis: a note that is a minute old, and a new worker, which expects no time: the epoch is another, so what was issued is refused', async t => {
   const { server, store, admin } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
   await store.close()
@@ -153,14 +152,14 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
   assert.equal(next.requests.epochOf(SITE), epoch)
 })
 
-test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
+test('a worker expects the server’s time as measured since it asked, modulo 2^24, and for no more than an hour', t => {
   const head = new CallHead()
   assert.equal(head.expectedTime(), NO_TIME)
   const askedAtMs = performance.now()
   let passedMs = 40
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
   const reply = Buffer.alloc(ANSWERS_AT)
-  reply.writeDoubleBE(1e5 * WRAP_MS + 0xfffff0, TIME_AT)
+  reply.writeDoubleBE(1e5 * WRAP_MS + 0xfffff0, TIME_AT) // 16 ms before it wraps round
   head.learn(reply, askedAtMs)
   for (const [ms, expected] of [
     [40, 0xfffff0 + 40 - WRAP_MS],
@@ -175,11 +174,12 @@ test('a process vouches for a time that it has measured, from when it asked, and
   assert.equal(head.expectedTime(), NO_TIME)
 })
 
-test('how far the clock of this host is off, from 10 s to a day, either way; told at 1 s and at 5 s', async t => {
+test('how far the clock of this host is off is known, up to a day either way, and told from 1 s and from 5 s on', async t => {
   const { server, store } = await startRedis(t, { deadlineMs: 1000 })
   const told: [level: string, about: object][] = []
   const watch = new StoreWatch(store, (level, about) => told.push([level, about]))
   const { now } = Date
+  /** Looks while this host's clock is so far ahead. @returns by how much it seems to be */
   const aheadBy = async (seconds: number) => {
     const clock = t.mock.method(Date, 'now', () => now() + seconds * 1000)
     await watch.check()

@@ -1,4 +1,4 @@
-/** Nodes of a Cluster that tell no address, or a name, in CLUSTER SLOTS and in redirections. */
+/** A store finds the nodes of a Cluster that tell no address, or a name, in CLUSTER SLOTS and in redirections. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -31,13 +31,13 @@ for (const [what, settings] of [
     await eventually(60_000, 'the slot is found', async () => (await redeem(store)) === 'redeemed')
   })
 
-test('redis cluster: of a node without its name, only what is marked as its IP address is taken for its host; one that knows no slots is not believed', async () => {
-  const left = new Command('cluster', ['slots'])
-  left.resolve([])
-  await assert.rejects(left.promise, /knows no slots/)
+test('redis cluster: CLUSTER SLOTS of a node without a name: its `ip` is taken for its host, and nothing else; an answer without slots is an error', async () => {
+  const empty = new Command('cluster', ['slots'])
+  empty.resolve([])
+  await assert.rejects(empty.promise, /knows no slots/)
   const command = new Command('cluster', ['slots'])
-  const others = [['ip', '10.0.0.7'], ['zone', 'a', 'ip', '10.0.0.8'], ['zone', 'a'], []]
-  command.resolve([[0, 99, ...others.map(pairs => ['?', 6379, 'id', pairs])]])
+  const metadataOfNodes = [['ip', '10.0.0.7'], ['zone', 'a', 'ip', '10.0.0.8'], ['zone', 'a'], []]
+  command.resolve([[0, 99, ...metadataOfNodes.map(pairs => ['?', 6379, 'id', pairs])]])
   const [[, , ...nodes]] = (await command.promise) as [[number, number, ...[host: string][]]]
   const hosts = nodes.map(([host]) => host)
   assert.deepEqual(hosts, ['10.0.0.7', '10.0.0.8', '?', '?'])

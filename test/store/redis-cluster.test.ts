@@ -1,4 +1,4 @@
-/** The store suites on a Redis Cluster: the same scripts, with keys on several shards by their hash tags. */
+/** The store on a Redis Cluster, whose nodes have a third of the shards each: conformance; slots that move; nodes that restart or are lost. */
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -50,7 +50,7 @@ async function make(): Promise<TestStore> {
 /** The tests below, and torture, have Clusters of Redis; redis.test.ts has single servers of both engines. */
 storeConformance('valkey cluster', make)
 
-test('redis cluster: addresses spread over all primaries; who does not know the number of shards finds them too; what concerns the sites waits for their node alone', async t => {
+test('redis cluster: addresses spread over all primaries; a command that has another number of shards finds them too', async t => {
   const { cluster, store } = await startCluster(t, { clusterShards: 2 * SHARDS })
   const addressKeys = Array.from({ length: 600 }, freshKey)
   await Promise.all(addressKeys.map(addressKey => challengeOn(store, { addressKey })))
@@ -59,25 +59,27 @@ test('redis cluster: addresses spread over all primaries; who does not know the 
     assert.ok(length > 100 && length < 350, String(length))
   }
   await store.sites.noteHost('host', null, 2 * SHARDS)
-  const command = await openRedisFor(t, cluster.url, { clusterShards: SHARDS, deadlineMs: 1000 })
+  const command = await openRedisFor(t, cluster.url, { clusterShards: SHARDS })
   assert.equal(await command.sites.forget(addressKeys), addressKeys.length)
+})
 
-  // Whatever concerns the sites asks their node alone.
+test('redis cluster: what concerns the sites waits for their node, and for no other', async t => {
+  const { cluster, store } = await startCluster(t, { deadlineMs: 1000 })
   const node = await cluster.primaryOf(slotOf('{sites}'))
-  const often = (call: () => Promise<unknown>) => Promise.all(Array.from({ length: 9 }, call))
-  const note = () => command.sites.noteHost('late', {} as HostNote)
+  const nineTimes = (call: () => Promise<unknown>) => Promise.all(Array.from({ length: 9 }, call)) // each may be sent to another node
+  const note = () => store.sites.noteHost('late', {} as HostNote)
   node.freeze()
-  await often(() => assert.rejects(note(), /no answer/))
+  await nineTimes(() => assert.rejects(note(), /no answer/))
   node.thaw()
-  assert.deepEqual((await command.sites.livingHosts()).living, [], 'no note has waited in it')
+  assert.deepEqual((await store.sites.livingHosts()).living, [], 'no note has waited in it')
   const other = cluster.servers.find(server => server !== node)!
   other.freeze()
-  await often(note)
-  await often(() => command.dropAudit(60_000))
+  await nineTimes(note)
+  await nineTimes(() => store.dropAudit(60_000))
   other.thaw()
 
   const nodes = t.mock.method(Cluster.prototype, 'nodes', () => []).mock
-  await assert.rejects(command.status(), /^Error: the server is being looked for$/)
+  await assert.rejects(store.status(), /^Error: the server is being looked for$/)
   nodes.restore()
 })
 
@@ -110,33 +112,34 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
     const { requests } = store
     return [requests.epochOf(SITE), requests.epochOf(addressKey), requests.nonceEpoch(addressKey, SITE, true)]
   }
+  /** A key of the site's node, or of another. */
   const keyOn = async (isNode: boolean): Promise<string> => {
     const key = freshKey()
     const found = await cluster.primaryOf(slotOfShard(shardKey(key)))
     return (found === node) === isNode ? key : keyOn(isNode)
   }
   const addressKey = await keyOn(false)
-  const [site, address, nonce] = epochs()
-  assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))
+  const [siteBefore, addressBefore, nonceBefore] = epochs()
+  assert.ok(store.requests.nonceEpochs(SITE).includes(nonceBefore!))
   const nonceEpochAfter = (failOpenAfterMs: number, mayFailOpen = true) => {
     bridge.failOpenAfterMs = failOpenAfterMs
     return store.requests.nonceEpoch(addressKey, SITE, mayFailOpen)
   }
-  assert.equal(nonceEpochAfter(10_000, false), nonce)
+  assert.equal(nonceEpochAfter(10_000, false), nonceBefore)
   await node.kill()
   // A token issued now would be refused after the failover, though the shard of the address answers.
   await eventually(60_000, 'none', () => nonceEpochAfter(10_000) === undefined)
-  assert.deepEqual([nonceEpochAfter(0), nonceEpochAfter(0, false)], [nonce, undefined])
+  assert.deepEqual([nonceEpochAfter(0), nonceEpochAfter(0, false)], [nonceBefore, undefined])
   const lostKey = await keyOn(true)
   bridge.failOpenAfterMs = 3_600_000
   assert.equal((await challengeOn(store, { addressKey: lostKey })).status, 'unavailable')
   bridge.failOpenAfterMs = 0
   assert.equal((await challengeOn(store, { addressKey: lostKey })).status, 'admitted')
   await node.boot()
-  await eventually(60_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
+  await eventually(60_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== siteBefore)
   const [, addressAfter, nonceAfter] = epochs()
-  assert.equal(addressAfter, address)
-  assert.notEqual(nonceAfter, nonce)
+  assert.equal(addressAfter, addressBefore)
+  assert.notEqual(nonceAfter, nonceBefore)
 })
 
 test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others; one whose node has left is found', async t => {
@@ -186,6 +189,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
 test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {
   const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, PARTIAL)
   const [first, second] = await cluster.primaries()
+  /** The primaries have a third of the 16 shards each, five or six. */
   const lacksThird = (why: string) => new RegExp(`^1[01] of 16 shards.*${why}`).test(store.health.describe())
   await first!.kill()
   await eventually(60_000, 'a third is lost', () =>

@@ -48,7 +48,7 @@ async function withStore(settings: Settings, use: (store: StoreClient) => unknow
   }
 }
 
-/** The first error of this kind: on a busy machine the first ones may say only that there was no answer yet. */
+/** The first error about this: on a busy machine, errors before may say only that there was no answer yet. */
 async function openingError(settings: Settings, about: RegExp) {
   const store = storeFor(settings, 0)
   const error = await eventually(60_000, String(about), async () => {
@@ -60,7 +60,7 @@ async function openingError(settings: Settings, about: RegExp) {
   return { error, trouble }
 }
 
-/** Every kind of call that the service makes. */
+/** Makes every kind of call that the service makes; one without the rights for it would fail. */
 async function exercise(store: StoreClient): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
@@ -124,7 +124,7 @@ describe('one server over TLS, a restricted user', () => {
     const wrong = `not ${PASSWORD}`
     const rights = ['on', `>${PASSWORD}`, '~*', '+@all', '-@dangerous', '-@admin']
     assert.equal(await server.ask('acl', 'setuser', 'careful', ...rights), 'OK')
-    const few = ['reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info'] // may not run scripts
+    const few = ['reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info'] // may run no script
     assert.equal(await server.ask('acl', 'setuser', 'idle', ...few), 'OK')
     const [usual, bare] = [settings(), { REDIS_URL: server.url, ...mutual.settings }]
     const wrongPassword = { ...usual, POWGATE_REDIS_PASSWORD: wrong }
@@ -190,13 +190,13 @@ test('a certificate for a name, a server known by address: POWGATE_REDIS_TLS_NAM
   await openingError(settings, /does not match/)
 })
 
-for (const [of, replaced, by, cause, about, options] of [
-  ['the client', ':', 's:', 'tls', /speaks no TLS/, { password: ADMIN }],
-  ['Redis', 's:', ':', 'other', /does the port want rediss/, { tls: sni }],
+for (const [who, scheme, options, about, cause] of [
+  ['the client', 'rediss', { password: ADMIN }, /speaks no TLS/, 'tls'],
+  ['Redis', 'redis', { tls: sni }, /does the port want rediss/, 'other'],
 ] as const)
-  test(`TLS of ${of} alone: the log and the cause say so`, async () => {
-    const server = await RedisServer.start([], options)
-    const { trouble } = await openingError({ REDIS_URL: server.url.replace(replaced, by) }, about)
+  test(`TLS of ${who} alone: the error and the cause say so`, async () => {
+    const { port } = await RedisServer.start([], options)
+    const { trouble } = await openingError({ REDIS_URL: `${scheme}://127.0.0.1:${port}` }, about)
     assert.equal(trouble!.cause, cause)
   })
 

@@ -40,13 +40,12 @@ const TLS = { REDIS_URL: 'rediss://h' }
 const CA = 'POWGATE_REDIS_TLS_CA'
 const CERT = 'POWGATE_REDIS_TLS_CERT'
 const KEY = 'POWGATE_REDIS_TLS_KEY'
-const [USER, PASSWORD, SENTINEL] = [
-  'POWGATE_REDIS_USER',
-  'POWGATE_REDIS_PASSWORD',
-  'POWGATE_SENTINEL_PASSWORD',
-] as const
+const USER = 'POWGATE_REDIS_USER'
+const PASSWORD = 'POWGATE_REDIS_PASSWORD'
+const SENTINEL_USER = 'POWGATE_SENTINEL_USER'
+const SENTINEL_PASSWORD = 'POWGATE_SENTINEL_PASSWORD'
 
-test('REDIS_URL: good and bad forms', () => {
+test('REDIS_URL: what a good one says, and bad ones', () => {
   const rows: [url: string, expected: string | undefined][] = [
     ['redis://localhost', 'standalone localhost:6379'],
     ['redis://user:p%40ss@10.0.0.1:7000/3', 'standalone 10.0.0.1:7000 db 3 user p@ss'],
@@ -91,7 +90,7 @@ test('credentials come from the URL, from the settings, or both if they are the 
     assert.deepEqual([target.username, target.password], [username, password], JSON.stringify(settings))
   }
   const REDIS_URL = 'rediss+sentinel://u:p@[::1]:26379,b/main'
-  const sentinel = targetOf({ REDIS_URL, POWGATE_SENTINEL_USER: 's', [SENTINEL]: 't' })
+  const sentinel = targetOf({ REDIS_URL, [SENTINEL_USER]: 's', [SENTINEL_PASSWORD]: 't' })
   assert.deepEqual([sentinel.sentinelUsername, sentinel.sentinelPassword, sentinel.username], ['s', 't', 'u'])
   assert.equal(describeTarget(sentinel), 'Redis sentinel at [::1]:26379, b:26379 over TLS')
 })
@@ -104,7 +103,7 @@ test('certificates and keys are read at the start', () => {
   assert.deepEqual(problemsOf({ ...TLS, [CA]: bundle }), [])
 })
 
-test('each problem is one line that names the setting and repeats no secret', () => {
+test('each mistake is one line, which begins with the setting, and repeats no secret', () => {
   const locked = join(dir, 'locked.key')
   const lock = ['pkcs8', '-topk8', '-in', key, '-out', locked, '-passout', 'pass:secret']
   execFileSync('openssl', lock, { stdio: 'ignore' })
@@ -112,54 +111,40 @@ test('each problem is one line that names the setting and repeats no secret', ()
   const broken = file('broken', '-----BEGIN CERTIFICATE-----\nSECRET-TEXT\n-----END CERTIFICATE-----\n')
   const url = (text: string) => ({ REDIS_URL: text })
   const h = url('redis://h')
-  const encoded = /^REDIS_URL: expected redis:.* write , # \/ \? % as %2C %23 %2F %3F %25$/
-  const rows: [settings: Record<string, string>, problem: RegExp][] = [
-    [url('redis://SECRET-TEXT:50%off@h'), /^REDIS_URL: expected redis:/],
+  const encoded = /^expected redis:.* write , # \/ \? % as %2C %23 %2F %3F %25$/
+  const rows: [settings: Record<string, string>, setting: string, said: RegExp][] = [
+    [url('redis://SECRET-TEXT:50%off@h'), 'REDIS_URL', /^expected redis:/],
     ...['1,SECRET', '1,2:SECRET', '1#SECRET', '1/SECRET', '1?SECRET', 'SECRET%'].map(
-      (password): [Record<string, string>, RegExp] => [url(`redis://u:${password}-TEXT@h`), encoded],
+      (password): (typeof rows)[0] => [url(`redis://u:${password}-TEXT@h`), 'REDIS_URL', encoded],
     ),
-    [url('redis://:SECRET-TEXT@a,:other@b'), /^REDIS_URL: expected/],
-    [url('redis://h?tls=SECRET-TEXT'), /^REDIS_URL: expected/],
-    [url('redis://:SECRET-TEXT@::1:6379'), /^REDIS_URL: expected/],
-    [{ ...url('redis://u:p@h'), [USER]: 'v' }, /^POWGATE_REDIS_USER: REDIS_URL names another user/],
-    [
-      { ...url('redis://u:SECRET-TEXT@h'), [PASSWORD]: 'SECRET-TEXT2' },
-      /^POWGATE_REDIS_PASSWORD: REDIS_URL has another/,
-    ],
-    [{ ...h, [USER]: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
-    [url('redis://u@h'), /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/],
-    [{ [PASSWORD]: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: has no effect without REDIS_URL/],
-    [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: has no effect without REDIS_URL/],
-    [
-      { ...h, [SENTINEL]: 'SECRET-TEXT' },
-      /^POWGATE_SENTINEL_PASSWORD: .* unless REDIS_URL is redis\+sentinel/,
-    ],
-    [
-      { ...url('redis+sentinel://h/main'), POWGATE_SENTINEL_USER: 'u' },
-      /^POWGATE_SENTINEL_PASSWORD: needed with a user/,
-    ],
-    [{ ...h, [CA]: ca }, /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/],
-    [{ ...TLS, [CA]: join(dir, 'absent') }, /^POWGATE_REDIS_TLS_CA: .*absent: it does not exist$/],
-    [{ ...TLS, [CA]: dir }, /^POWGATE_REDIS_TLS_CA: cannot read .*: it is a directory$/],
-    [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds no valid certificate; expected/],
-    [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds no valid certificate; expected/],
-    [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds no valid certificate; expected/],
-    [
-      { ...TLS, [CERT]: cert, [KEY]: cert },
-      /^POWGATE_REDIS_TLS_KEY: .*client\.crt holds no valid key; expected a PEM file/,
-    ],
-    [
-      { ...TLS, [CERT]: cert, [KEY]: locked },
-      /^POWGATE_REDIS_TLS_KEY: .*locked\.key is encrypted; expected a key/,
-    ],
-    [{ ...TLS, [CERT]: cert }, /^POWGATE_REDIS_TLS_KEY: needed with POWGATE_REDIS_TLS_CERT/],
-    [{ ...TLS, [KEY]: key }, /^POWGATE_REDIS_TLS_CERT: needed with POWGATE_REDIS_TLS_KEY/],
-    [{ ...TLS, [CERT]: ca, [KEY]: key }, /^POWGATE_REDIS_TLS_KEY: this is not the key of the certificate/],
+    [url('redis://:SECRET-TEXT@a,:other@b'), 'REDIS_URL', /^expected/],
+    [url('redis://h?tls=SECRET-TEXT'), 'REDIS_URL', /^expected/],
+    [url('redis://:SECRET-TEXT@::1:6379'), 'REDIS_URL', /^expected/],
+    [{ ...url('redis://u:p@h'), [USER]: 'v' }, USER, /^REDIS_URL names another user/],
+    [{ ...url('redis://u:SECRET-TEXT@h'), [PASSWORD]: 'SECRET-TEXT2' }, PASSWORD, /^REDIS_URL has another/],
+    [{ ...h, [USER]: 'u' }, PASSWORD, /^needed with a user/],
+    [url('redis://u@h'), PASSWORD, /^needed with a user.*, any for a user with nopass/],
+    [{ [PASSWORD]: 'SECRET-TEXT' }, PASSWORD, /^has no effect without REDIS_URL/],
+    [{ [CA]: ca }, CA, /^has no effect without REDIS_URL/],
+    [{ ...h, [SENTINEL_PASSWORD]: 'SECRET-TEXT' }, SENTINEL_PASSWORD, / unless REDIS_URL is redis\+sentinel/],
+    [{ ...url('redis+sentinel://h/main'), [SENTINEL_USER]: 'u' }, SENTINEL_PASSWORD, /^needed with a user/],
+    [{ ...h, [CA]: ca }, CA, /^REDIS_URL asks for no TLS; expected rediss/],
+    [{ ...TLS, [CA]: join(dir, 'absent') }, CA, /absent: it does not exist$/],
+    [{ ...TLS, [CA]: dir }, CA, /^cannot read .*: it is a directory$/],
+    [{ ...TLS, [CA]: nonsense }, CA, /nonsense holds no valid certificate; expected/],
+    [{ ...TLS, [CA]: broken }, CA, /broken holds no valid certificate; expected/],
+    [{ ...TLS, [CA]: key }, CA, /client\.key holds no valid certificate; expected/],
+    [{ ...TLS, [CERT]: cert, [KEY]: cert }, KEY, /client\.crt holds no valid key; expected a PEM file/],
+    [{ ...TLS, [CERT]: cert, [KEY]: locked }, KEY, /locked\.key is encrypted; expected a key/],
+    [{ ...TLS, [CERT]: cert }, KEY, /^needed with POWGATE_REDIS_TLS_CERT/],
+    [{ ...TLS, [KEY]: key }, CERT, /^needed with POWGATE_REDIS_TLS_KEY/],
+    [{ ...TLS, [CERT]: ca, [KEY]: key }, KEY, /^this is not the key of the certificate/],
   ]
-  for (const [settings, expected] of rows) {
-    const problems = problemsOf(settings)
-    assert.equal(problems.length, 1, `${JSON.stringify(settings)}: ${problems.join('; ')}`)
-    assert.match(problems[0]!, expected)
-    assert.ok(!/\n|SECRET-TEXT/.test(problems[0]!), problems[0])
+  for (const [settings, setting, said] of rows) {
+    const [line = '', ...others] = problemsOf(settings)
+    assert.deepEqual(others, [], JSON.stringify(settings))
+    assert.ok(line.startsWith(`${setting}: `), line)
+    assert.match(line.slice(setting.length + 2), said)
+    assert.ok(!/\n|SECRET-TEXT/.test(line), line)
   }
 })

@@ -1,4 +1,4 @@
-/** The conformance suite for sites, API keys, their last uses, and the audit log. */
+/** The conformance suite of stores for sites, API keys, their last uses, and the audit log, by two clients of one store. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -59,16 +59,16 @@ export function siteConformance(under: () => TestStore): void {
   const other = () => under().other.sites
   const auditOf = (siteKey: string) => other().readAudit({ siteKey, limit: ALL })
 
-  test('a site key that was asked for before there was such a site is known a second later', async () => {
+  test('a site that is made after its key was asked for in vain is found a second later', async () => {
     let now = 0
     const directory = new SiteDirectory(store(), () => now, { hasTestKeys: false })
     const site = siteOf()
     const load = () => new Promise(resolve => directory.sites.load(site.siteKey, resolve))
     assert.equal(await load(), null)
-    assert.equal(directory.sites.cached(site.siteKey), null)
+    assert.equal(directory.sites.cached(site.siteKey), null, 'remembered as unknown')
     assert.ok(await writeSite(other(), site))
     now = 1001
-    assert.equal(directory.sites.cached(site.siteKey), undefined)
+    assert.equal(directory.sites.cached(site.siteKey), undefined, 'forgotten, so it is asked for again')
     assert.notEqual(await load(), null)
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
@@ -106,7 +106,7 @@ export function siteConformance(under: () => TestStore): void {
   test('a record that cannot be read holds up no other, and the copy of all records has no bound', async () => {
     const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     await directory.refresh()
-    const many = Array.from({ length: 100_001 }, () => keyOf(SITE))
+    const many = Array.from({ length: 100_001 }, () => keyOf(SITE)) // one more than a directory that is no copy remembers
     directory.remember({ sites: [], apiKeys: many.slice(1) })
     assert.ok(await write(other(), { apiKey: many[0]!, expected: undefined }))
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
