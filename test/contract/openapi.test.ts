@@ -82,7 +82,7 @@ function documentTests(subject: Subject): void {
 
 onHosts([{ kind: 'embedded', sections: { 'the document': documentTests } }]) // the store answers none of it
 
-test('with more requests than can be answered, every endpoint gives 503 as documented; a GET in chunks of a proxy 400', async t => {
+test('with more requests than can be answered, every endpoint gives 503 as documented, and a GET with a chunked body from a trusted proxy 400', async t => {
   const server = await startRefusingServer(['127.0.0.1'])
   t.after(() => server.stop())
   const client = new Client(server.url)

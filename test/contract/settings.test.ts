@@ -251,7 +251,7 @@ const ENV = {
 const sections = { 'addresses, secrets and bodies': settingTests }
 onHosts([{ kind: STORE_KINDS.at(-1)!, sections, env: ENV }])
 
-/** Workers have nothing to do with lifetimes. */
+/** One worker is enough, because all treat lifetimes alike. */
 const ONE = { POWGATE_WORKERS: '1' }
 
 /** Ends the service, and starts another one on its store with other settings. */
