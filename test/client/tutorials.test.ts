@@ -61,7 +61,7 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   const create = adapted(only(commands, 'site create'))
   const env = {
     ...process.env,
-    POWGATE_TEST_PORTS: undefined, // no setting of the service
+    POWGATE_TEST_PORTS: undefined, // powgate's commands would refuse it as a setting that is not theirs
     POWGATE_DATA_DIR: service.dataDir,
     GOFLAGS: '-mod=mod',
     NEXT_TELEMETRY_DISABLED: '1',
