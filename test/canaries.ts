@@ -51,11 +51,8 @@ for (const name of [...SECRET_KINDS, ...outlets]) assert.ok(noted.has(name), `no
 
 /** The search must find what is there: a secret of each kind is hidden in the longest text of each outlet. */
 for (const outlet of outlets) {
-  const { text } = texts.reduce((longest, next) =>
-    next.outlet === outlet && (longest.outlet !== outlet || next.text.length > longest.text.length)
-      ? next
-      : longest,
-  )
+  const ofOutlet = texts.filter(one => one.outlet === outlet).map(({ text }) => text)
+  const text = ofOutlet.reduce((longest, next) => (next.length > longest.length ? next : longest))
   for (const kind of SECRET_KINDS) {
     const planted = secrets.find(secret => secret.kind === kind)!
     const middle = Math.floor(text.length / 2)

@@ -1,6 +1,6 @@
 /**
- * The documentation: links resolve, tables equal the code's, examples are well-formed, and pages stay short.
- * dashboard/grafana.test.ts checks the table of metrics.
+ * The documentation: links resolve, examples are well-formed, pages stay short, and their tables have what the code has. Such a table
+ * is read as rows of cells, which are picked by a pattern of the first cell. dashboard/grafana.test.ts checks the table of metrics.
  */
 
 import assert from 'node:assert/strict'
@@ -123,9 +123,8 @@ test('no page has text that was to be filled in later', () => {
 
 test('every path of the tree that a page names is there', () => {
   const named = PAGES.flatMap(page => {
-    const paths = read(page)
-      .prose.join('\n')
-      .matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g)
+    const prose = read(page).prose.join('\n')
+    const paths = prose.matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g)
     return Array.from(paths, ([, path]) => [page, path!] as const)
   })
   assert.ok(named.length > 30, String(named.length))
@@ -166,9 +165,8 @@ test('http-api.md names every endpoint, and lists every code with its status, th
   for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`))
 
   const outcomes = Object.values(OUTCOMES)
-  const listed = rows('docs/reference/http-api.md', /^\d{3}$/).map(
-    ([status, code]) => `${status} ${codes(code!)}`,
-  )
+  const refusals = rows('docs/reference/http-api.md', /^\d{3}$/)
+  const listed = refusals.map(([status, code]) => `${status} ${codes(code!)}`)
   const known = outcomes.map(({ status, code }) => `${status} ${code}`)
   assert.deepEqual([...listed].sort(), [...new Set(known)].sort())
 
@@ -259,26 +257,22 @@ test('contract.md has the fields, statuses and codes of the OpenAPI document, wh
 
 test('contract.md has the limits and constants of the settings', () => {
   const limits = rowsOf(CONTRACT.get('8')!.split('\n'), /^`(GET|POST) /)
-  assert.deepEqual(
-    limits.map(([, , limit, setting]) => [...codes(setting!), limit]),
-    Object.entries<Setting>(SETTINGS)
-      .filter(([name]) => name.startsWith('POWGATE_LIMIT_'))
-      .map(([name, { fallback }]) => [name, fallback]),
-  )
+  const listed = limits.map(([, , limit, setting]) => [...codes(setting!), limit])
+  const defaults = Object.entries<Setting>(SETTINGS).map(([name, { fallback }]) => [name, fallback])
+  const known = defaults.filter(([name]) => name!.startsWith('POWGATE_LIMIT_'))
+  assert.deepEqual(listed, known)
   for (const [endpoint, , , setting] of limits) {
     const { about } = SETTINGS[codes(setting!)[0] as SettingName]
     assert.ok(about.includes(`: ${codes(endpoint!)[0]!.split(' ')[1]}`), `${setting} is not of ${endpoint}`)
   }
   const constants = rowsOf(CONTRACT.get('8')!.split('\n'), /^(lifetime|length|difficulty|hash)/)
-  assert.deepEqual(
-    constants.map(([, value]) => value),
-    [
-      `${SETTINGS.POWGATE_TOKEN_SECONDS.fallback} s, which are 5 minutes`,
-      `${NONCE_LENGTH} hexadecimal characters`,
-      `${DIFFICULTY_MIN} to ${DIFFICULTY_MAX} leading zero bits, adaptive`,
-      'sha256',
-    ],
-  )
+  const values = constants.map(([, value]) => value)
+  assert.deepEqual(values, [
+    `${SETTINGS.POWGATE_TOKEN_SECONDS.fallback} s, which are 5 minutes`,
+    `${NONCE_LENGTH} hexadecimal characters`,
+    `${DIFFICULTY_MIN} to ${DIFFICULTY_MAX} leading zero bits, adaptive`,
+    'sha256',
+  ])
 })
 
 test('limits.md lists every endpoint with its limits, metrics.md every value of `endpoint`', () => {
@@ -310,14 +304,11 @@ test('add-a-language.md lists every text of the widget, and no translation is lo
 })
 
 test('the runbook has an entry for each alert, which links to it', () => {
-  const rules = [
-    ...textOf('src/dashboard/alerts.yml').matchAll(
-      /- alert: (\w+)[\s\S]*?severity: (\w+)[\s\S]*?runbook_url: "[^"#]*#(\w+)"/g,
-    ),
-  ]
-  const entries = [
-    ...textOf('docs/runbook.md').matchAll(/^## (\w+)\n\n\*\*(\w+)\.\*\* [\s\S]*?\n\*\*Do[:,]/gm),
-  ]
+  const alert = /- alert: (\w+)[\s\S]*?severity: (\w+)[\s\S]*?runbook_url: "[^"#]*#(\w+)"/g
+  const rules = [...textOf('src/dashboard/alerts.yml').matchAll(alert)]
+  /** The name as a heading, the severity in bold, and somewhere below what to do. */
+  const entry = /^## (\w+)\n\n\*\*(\w+)\.\*\* [\s\S]*?\n\*\*Do[:,]/gm
+  const entries = [...textOf('docs/runbook.md').matchAll(entry)]
   assert.deepEqual(
     entries.map(([, name, severity]) => `${name} ${severity!.toLowerCase()} ${name!.toLowerCase()}`).sort(),
     rules.map(([, name, severity, anchor]) => `${name} ${severity} ${anchor}`).sort(),
@@ -326,9 +317,8 @@ test('the runbook has an entry for each alert, which links to it', () => {
 
 test('widget.md lists the code of every warning on the console', () => {
   const { prose } = read('docs/reference/widget.md')
-  const [start, end] = ['## When nothing happens', '## Style and accessibility'].map(line =>
-    prose.indexOf(line),
-  )
+  const start = prose.indexOf('## When nothing happens')
+  const end = prose.indexOf('## Style and accessibility')
   const listed = rowsOf(prose.slice(start, end), /^`[a-z-]+`$/).flatMap(([code]) => codes(code!))
   const inCode = textOf('src/widget/advice.ts').matchAll(/(?:warnOnce\(|^ {2})'([a-z-]+)'/gm)
   assert.deepEqual(listed.sort(), Array.from(inCode, ([, code]) => code).sort())
@@ -336,9 +326,10 @@ test('widget.md lists the code of every warning on the console', () => {
 
 test('limits.md lists every signal with its weight', () => {
   const listed = rows('docs/reference/limits.md', /^`[a-z][A-Za-z]+`$/)
+  const known = Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight])
   assert.deepEqual(
     listed.map(([signal, weight]) => [signal, Number(weight)]),
-    Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight]),
+    known,
   )
 })
 
@@ -367,20 +358,17 @@ function fieldRow(field: SiteField): string[] {
 }
 
 test('sites.md lists every setting of a site', () => {
+  /** Whether it is the first of the fields that share its flag. */
   const isFirst = ({ flag }: SiteField, index: number) =>
     flag === undefined || FIELDS.findIndex(other => other.flag === flag) === index
-  assert.deepEqual(
-    rows('docs/reference/sites.md', /^`[a-z]\w*(\.\w+)?`$/),
-    FIELDS.filter(isFirst).map(fieldRow),
-  )
+  const listed = rows('docs/reference/sites.md', /^`[a-z]\w*(\.\w+)?`$/)
+  assert.deepEqual(listed, FIELDS.filter(isFirst).map(fieldRow))
 })
 
 test('odd-requests.md tells what becomes of requests that servers read in different ways', () => {
   const table = conformanceTable()
-  assert.ok(
-    textOf('docs/evidence/odd-requests.md').includes(`\n${table}\n`),
-    `it should have this table:\n${table}`,
-  )
+  const isThere = textOf('docs/evidence/odd-requests.md').includes(`\n${table}\n`)
+  assert.ok(isThere, `it should have this table:\n${table}`)
 })
 
 test('cli.md lists every command', () => {

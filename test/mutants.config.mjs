@@ -1,10 +1,8 @@
 /**
- * `npm run test:mutants`: Stryker changes src/domain/ in 1,500 small ways, and tells which change no test notices. `MUTANTS=engine`
- * before it is the engine of the embedded store and the records of domain/ that only a store uses, `MUTANTS=endpoints` src/endpoints/
- * and what only answers show, under the contract on a service in the test's process. `-- --mutate src/domain/token.ts` is one file,
- * `token.ts:80-120` some lines of it.
+ * `npm run test:mutants`: Stryker changes src/ in small ways (mutants), and lists those that no test notices (survivors). `MUTANTS=engine`
+ * before the command chooses another of the PARTS below than `domain`, which has 1,500 mutants. `-- --mutate src/domain/token.ts` behind
+ * it is one file, `token.ts:80-120` some lines of it. Survivors that change nothing that anybody sees, and so have no test:
  *
- * Survivors that change nothing that anybody sees, and so have no test:
  * - another default where a text does not fit a pattern, or has no port: what follows refuses it either way (isOriginPattern,
  *   publicSuffixOf, matcherOf, OriginList.hostnames)
  * - a check that what follows makes too: no set holds undefined (publicSuffixOf), `undefined > 50` is false (reasonsOf), a search
@@ -34,6 +32,7 @@
  */
 
 const PARTS = {
+  /** The rules, which need no store. */
   domain: {
     mutate: [
       'src/domain/*.ts',
@@ -46,15 +45,17 @@ const PARTS = {
       'test/domain/{price,hashwx}.test.js', // take seconds
     ],
   },
+  /** The engine of the embedded store, and the records of domain/ that only a store uses. */
   engine: {
     mutate: [
       'src/store/embedded/{engine,state,snapshot,sites-file}.ts',
       'src/domain/{address-log,limits,redemption-window}.ts',
     ],
     testFiles: ['test/domain/limits.test.js', 'test/store/embedded.test.js'],
-    // They wait for other processes.
+    // Tests with these titles wait for other processes.
     skipped: 'one that has crashed is replaced|does not answer is told',
   },
+  /** The flows of the endpoints, and what only answers show, under the contract on a service in the test's process. */
   endpoints: {
     mutate: ['src/endpoints/!(backend-counts).ts', 'src/domain/{outcome,endpoint,test-keys}.ts'],
     testFiles: ['browsers', 'backends', 'rest'].map(name => `test/contract/mutants/${name}.js`),

@@ -39,7 +39,7 @@ const ALONE = words('e2e/failover e2e/rolling release widget/gpu')
 const IN_PAIRS = words('widget')
 /** Files of those folders that open no browser. */
 const IN_POOL = words('widget/build widget/solvers')
-/** All others: one waits while each processor has one. More than two, which is a pair. */
+/** How many of all others run at a time: one waits while each processor has one. At least 3, because 2 stands for the pairs. */
 const POOL = Math.max(3, availableParallelism() + 1)
 
 /** Files that take longest start first, so that the end does not wait for one of them. */
@@ -145,6 +145,7 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
   }
   const first = FIRST.flatMap(name => files.filter(file => isIn([name], inTest(file))))
   const ordered = [...new Set([...first, ...files])]
+  // First the pool, then the pairs, then those that run alone.
   for (const atOnce of [POOL, 2, 1]) {
     const queue = ordered.filter(file => atOnceOf(inTest(file)) === atOnce)
     await Promise.all(Array.from({ length: atOnce }, () => runNext(queue)))

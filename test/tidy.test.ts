@@ -1,4 +1,7 @@
-/** Rules about the source tree. The linter checks lengths of functions and files, docs.test.ts the documentation. */
+/**
+ * Rules about the source tree: who may import whom, what Lua files and comments look like, versions and binaries. They read the files'
+ * text by patterns. The linter checks lengths of functions and files, docs.test.ts the documentation.
+ */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -19,18 +22,17 @@ function filesOf(folder: string, extension: string): string[] {
     .map(name => join(folder, name))
 }
 
-/** Relative imports of a file, also at run time, as paths below a folder; packages as they are written. */
+/** What a file imports, also at run time: files as paths below a folder, packages as they are written. */
 function importsOf(file: string, folder = SRC): string[] {
   const text = readFileSync(file, 'utf8')
   const all = [
     ...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm),
     ...text.matchAll(/^import '([^']+)'|\bimport\('(\.[^']+)'\)/gm),
   ]
-  return all
-    .map(([, first, second]) => (first ?? second)!)
-    .map(specifier =>
-      specifier.startsWith('.') ? relative(folder, resolve(dirname(file), specifier)) : specifier,
-    )
+  return all.map(([, first, second]) => {
+    const specifier = (first ?? second)!
+    return specifier.startsWith('.') ? relative(folder, resolve(dirname(file), specifier)) : specifier
+  })
 }
 
 /**
@@ -138,13 +140,10 @@ test('benches and tests share test/harness, and nothing else', () => {
 test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
   for (const entry of ['endpoints', 'http', 'demo']) {
     const hidden = /^store\/(?!(store|site-directory|load-tracker|speed-tracker|key-uses)\.ts$)/
-    for (const file of filesOf(join(SRC, entry), '.ts'))
-      for (const imported of importsOf(file))
-        assert.doesNotMatch(
-          imported,
-          hidden,
-          `${relative(ROOT, file)} imports ${imported}, which is a store's own`,
-        )
+    for (const file of filesOf(join(SRC, entry), '.ts')) {
+      const found = importsOf(file).filter(imported => hidden.test(imported))
+      assert.deepEqual(found, [], `${relative(ROOT, file)} imports what is a store's own`)
+    }
   }
 })
 
@@ -182,7 +181,7 @@ test('what runs in browsers imports nothing but the widget and the protocol, and
 test('an unsupported Node.js is told before anything else of powgate is linked', () => {
   for (const entry of ['main.ts', 'cli/main.ts']) {
     const text = readFileSync(join(SRC, entry), 'utf8')
-    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// This import')))!.slice(1)
+    const [, first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// This import')))!
     assert.match(first!, /process\/supported-platform\.ts$/)
     for (const [, imported] of text.matchAll(/^import .* from '([^']+)'/gm)) assert.match(imported!, /^node:/)
   }
@@ -226,15 +225,16 @@ test('each Lua operation names the number of its keys, has a header, and is load
 
 test('each Lua file lists the locals that it has from files before it, and no other', () => {
   for (const { files } of [...Object.values(BATCHES), NOTE_HOST]) {
-    /** Each local of the files so far, and the file that it is from. */
+    /** Each local at the top level of the files so far, and the file that it is from. */
     const sources = new Map<string, string>()
     for (const file of files) {
       const text = readFileSync(join(SRC, `store/redis/lua/${file}.lua`), 'utf8')
+      // A comment such as `-- From address.lua: first, second`, which may go on for some lines.
       const listed = [...text.matchAll(/^-- From (\S+)\.lua: (.*(?:\n-- {3}.*)*)/gm)].flatMap(
         ([, source, names]) => names!.match(/\w+/g)!.map(name => `${name} of ${source}`),
       )
       const code = text.replace(/--.*|'[^'\n]*'/g, '') // without comments and strings
-      const words = new Set(code.match(/(?<![.\w])\w+/g))
+      const words = new Set(code.match(/(?<![.\w])\w+/g)) // none that stands behind a dot, which is a field
       const used = [...sources].filter(([name]) => words.has(name))
       assert.deepEqual(listed.sort(), used.map(([name, source]) => `${name} of ${source}`).sort(), file)
       for (const [, names] of code.matchAll(/^local (?:function )?([\w,\s]+?)(?: =|[(]|(?<!,)$)/gm))
@@ -246,6 +246,7 @@ test('each Lua file lists the locals that it has from files before it, and no ot
 test('comments in src/ are sentences: none begins with a word that needs a sentence before it', () => {
   const opener =
     'Of|By|Or|Unless|Then|Even|Also|And|But|For|From|So|Not|Nor|Where|While|As|To|Than|Until|Per|Whether|How'
+  // A comment begins at `/*` or `/**`, or at the first of several lines with `//` or `--`.
   const start = '/[*]{1,2}\\s+(?:[*] )?|(?<!(?://|--).*\\n\\s*)(?://|--) '
   const fragment = new RegExp(`(?:${start})(?:${opener})\\b.*`)
   for (const file of ['.ts', '.js', '.css', '.lua'].flatMap(extension => filesOf(SRC, extension))) {

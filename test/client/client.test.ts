@@ -46,7 +46,7 @@ describe('client for backends', { concurrency: true }, () => {
     return result.code
   }
 
-  /** A client behind a proxy that disturbs the first requests. */
+  /** A client behind a proxy that disturbs the first requests; `asked` counts all that it has sent. */
   async function behind(faults: readonly Omit<Fault, 'path'>[], options: Partial<PowgateOptions> = {}) {
     const proxy = await FaultyProxy.start(service.port)
     proxy.clientAddress = freshAddress()

@@ -1,19 +1,19 @@
 /**
- * The package client/page as npm packs it: its types, its React component in a production build of Next.js, and the recipes for
- * Next.js, in the same build, and Playwright.
+ * The package client/page as npm packs it: what it depends on, its types, and its React component on pages of Next.js. The same
+ * production build of Next.js has the recipe for a route; the recipe for Playwright runs against a page of the tests.
  */
 
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { execFile, type StdioOptions, spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { installInto, TURBOPACK, typeErrors } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { leftovers } from '../harness/processes.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { assertQuiet, formPage, posted, scriptTag, startStage, visit } from '../harness/widget.ts'
@@ -23,6 +23,7 @@ const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
 const PEERS = new URL('.', import.meta.url).pathname
 const NEXT = join(PEERS, 'node_modules/next/dist/bin/next')
+// All that is awaited stands before the first test: node:test would take the file for ended while it waits later.
 const stage = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
 const { browser, site, gateway, pages } = stage
 
@@ -31,23 +32,24 @@ const NAMES = ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright']
 const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
 const client = installInto(project, join(ROOT, 'client'), PEERS, [])
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
-const { PATH, HOME } = process.env
 
-// All that is awaited stands before the first test: node:test would take the file for ended while it waits later.
-/** @param firstLine may make it a client component @param attributes more attributes of the component */
+/**
+ * A page with a form, which shows the token that onVerified gets. A press of its button proves that React runs, and adds a second
+ * component. @param firstLine may make it a client component @param attributes more attributes of the first component
+ */
 const contactPage = (firstLine: string, attributes = '') => `${firstLine}
 import { useState } from 'react'
 import { PowGate } from 'powgate-page/react'
 export default function Contact() {
-  const [told, tell] = useState('')
-  const [count, press] = useState(0)
+  const [token, setToken] = useState('')
+  const [presses, setPresses] = useState(0)
   return <><form action="${pages.origin()}/received" method="post">
     <input name="name" defaultValue="" />
-    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${attributes} />
-    <output>{told}</output>
-    <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
+    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => setToken(token)} ${attributes} />
+    <output>{token}</output>
+    <button type="button" onClick={() => setPresses(presses + 1)}>Hydrated {presses}</button>
     <button>Send</button>
-  </form>{count > 0 && <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" disabled invisible />}</>
+  </form>{presses > 0 && <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" disabled invisible />}</>
 }
 `
 const LAYOUT = `export default function Layout({ children }) {
@@ -55,6 +57,7 @@ const LAYOUT = `export default function Layout({ children }) {
 }
 `
 
+/** Next.js has two routers: app/ has a layout, here with the widget's script; pages/ has none, so the component loads the script. */
 const shop = join(project, 'shop')
 for (const folder of ['app/new', 'app/contact', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
 writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
@@ -62,20 +65,18 @@ writeFileSync(join(shop, 'app/new/page.jsx'), contactPage("'use client'"))
 writeFileSync(join(shop, 'pages/old.jsx'), contactPage('', 'auto="focus"'))
 copyRecipe(client, 'next-route.js', join(shop, 'app/contact/route.js'))
 writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
+const { PATH, HOME } = process.env
 const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
-// Sites are built where the key is not known.
+// The build gets no key, because shops are built where the key is not known.
 await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
 const port = String(await freePort())
 const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
 const keyed = { ...env, POWGATE_URL: `${gateway.origin()}//`, POWGATE_API_KEY: site.apiKey }
-const server = spawn(process.execPath, args, {
-  cwd: project,
-  env: keyed,
-  stdio: ['ignore', 'ignore', 'inherit'],
-})
-leftovers.add({ stop: async () => void server.kill() })
+const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
+const server = spawn(process.execPath, args, { cwd: project, env: keyed, stdio })
+leftovers.add({ stop: () => endProcess(server, 'SIGKILL') })
 const origin = `http://127.0.0.1:${port}`
-await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
+await eventually(PATIENCE_MS, 'Next.js answers', () => fetch(origin).catch(() => undefined))
 
 test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
   const publintPackage: string = 'publint' // no literal, which tsc would look for among the packages of the root
@@ -127,7 +128,7 @@ for (const path of ['/new', '/old'])
         await new Promise(resolve => setTimeout(resolve, 3000))
         await route.continue().catch(() => {}) // the page may be closed by now
       })
-    // The layout of /new has the widget's script, so it runs before those of Next.js, which are delayed; at /old these load it.
+    // At /new the widget's script runs before those of Next.js, which are delayed; at /old these load it.
     const { page, notes } = await visit(browser, 'about:blank', { prepare })
     await page.goto(origin + path, { waitUntil: 'commit' })
     await page.fill('input[name=name]', 'Ada')

@@ -1,18 +1,21 @@
-/** The client's packed npm package on each runtime, and the recipes of client/recipes, against a running service; Next.js' is in page.test.ts. */
+/**
+ * The client's packed npm package on each runtime, and the recipes of client/recipes in their frameworks and languages, against a
+ * running service. The recipe for Next.js is in page.test.ts.
+ */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile, type StdioOptions, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { neighbour } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { installInto } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import { UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
@@ -22,7 +25,6 @@ import { copyRecipe, type Recipe, recipeTests, sendForm } from './recipe-tests.t
 const run = promisify(execFile)
 const CLIENT = new URL('../../client/', import.meta.url).pathname
 const PEERS = new URL('.', import.meta.url).pathname
-const START_MS = 60_000
 
 /** The recipes are beside the installed package. */
 const project = temporaryDir('client')
@@ -35,8 +37,8 @@ const stage = await startSurroundings(UNLIMITED_REDEMPTIONS)
 /** `network` lies between a recipe and the service. */
 const { service, site, gateway: network } = stage
 const { PATH, HOME } = process.env
-const gate = { POWGATE_URL: `${network.origin()}//`, POWGATE_API_KEY: site.apiKey }
-const env = { PATH, HOME, GO111MODULE: 'off', ...gate }
+const settings = { POWGATE_URL: `${network.origin()}//`, POWGATE_API_KEY: site.apiKey }
+const env = { PATH, HOME, GO111MODULE: 'off', ...settings }
 const freshToken = (from: string) => new Client(service.url).token(site.siteKey, { from })
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
@@ -53,7 +55,10 @@ test('the package holds what it needs and nothing else, depends on nothing and i
   assert.deepEqual([...new Set(imports.map(([, from]) => from))], ['./powgate.js'])
 })
 
-/** Says what the client makes of a good token, the same again, a lost answer, a URL where nobody listens, and an aborted signal. */
+/**
+ * A module for all runtimes. It tells what the client makes of five calls: a good token, the same again, one whose first answer is
+ * lost, a URL where nobody listens, and an aborted signal.
+ */
 const TRIAL = `
 import { Powgate } from 'powgate-client'
 export async function trial({ POWGATE_URL: url, POWGATE_API_KEY: apiKey, TOKENS, NOBODY }) {
@@ -110,7 +115,7 @@ describe('on each runtime', () => {
     network.fail({ path: '/verify-token', isAnswerLost: true })
     const seen = await trial({ ...env, TOKENS, NOBODY } as Record<string, string>)
     assert.equal(seen.trim(), `${ip} token-used ${ip} UnavailableError RangeError`)
-    assert.equal(network.requests.length, 4)
+    assert.equal(network.requests.length, 4, 'one for each of the first two calls, and two for the third')
   }
   const MAIN = `import { trial } from './trial.js'\nconsole.log(await trial(globalThis.process.env))\n`
   before(() => {
@@ -144,30 +149,21 @@ describe('on each runtime', () => {
 
 /** The first answer of a server that is starting. */
 async function ask(url: string): Promise<string> {
-  return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
+  return (await eventually(PATIENCE_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
 }
 
 /** A framework's server, started at the first form. */
 function server(file: string, isJson = false): Recipe {
-  let child: ChildProcess | undefined
-  let url = ''
-  after(async () => {
-    child?.kill()
-    if (child !== undefined) await once(child, 'exit')
-  })
-  return async (token, ip) => {
-    if (child === undefined) {
-      const port = String(await freePort())
-      url = `http://127.0.0.1:${port}`
-      child = spawn(process.execPath, [file], {
-        cwd: project,
-        env: { ...env, PORT: port },
-        stdio: ['ignore', 'ignore', 'inherit'],
-      })
-      await ask(`${url}/`)
-    }
-    return sendForm(`${url}/contact`, token, ip, isJson)
+  const start = async (): Promise<string> => {
+    const port = String(await freePort())
+    const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
+    const child = spawn(process.execPath, [file], { cwd: project, env: { ...env, PORT: port }, stdio })
+    leftovers.add({ stop: () => endProcess(child) })
+    await ask(`http://127.0.0.1:${port}/`)
+    return `http://127.0.0.1:${port}`
   }
+  let origin: Promise<string> | undefined
+  return async (token, ip) => sendForm(`${await (origin ??= start())}/contact`, token, ip, isJson)
 }
 
 recipeTests('Express', server('express.js'), stage)
@@ -208,6 +204,7 @@ function programTests(name: string, command: string, ...args: readonly string[])
 programTests('Python', 'python3', 'powgate.py')
 programTests('PHP', 'php', 'powgate.php')
 programTests('Ruby', 'ruby', 'powgate.rb')
+/** The recipe for Go is a function, so this makes a program of it. */
 const GO_MAIN = `package main
 import ("fmt"; "os")
 func main() {

@@ -24,7 +24,7 @@ const START_MS = 120_000
 
 const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(name => `tutorials/${name}`)]
 
-/** Has `powgate`, the tree that commands run in, and `node_modules`, which all shops share. */
+/** Has `powgate`, the tree that commands run in, `node_modules`, which all shops share, and a shop for each tutorial. */
 const home = temporaryDir('tutorials')
 
 symlinkSync(ROOT, join(home, 'powgate'))
@@ -52,15 +52,16 @@ const only = (commands: readonly string[], part: string): string => {
 async function follow(page: string): Promise<{ url: string; terminal: () => string }> {
   const { commands, files } = readTutorial(page)
   const port = await freePort()
-  const here = (text: string) =>
+  /** With the ports of this run, and with more patience. */
+  const adapted = (text: string) =>
     text
       .replaceAll(':8080', `:${service.port}`)
       .replaceAll('3000', `${port}`)
       .replace('timeout(2000)', 'timeout(60000)')
-  const create = here(only(commands, 'site create'))
+  const create = adapted(only(commands, 'site create'))
   const env = {
     ...process.env,
-    POWGATE_TEST_PORTS: undefined, // no setting of the service
+    POWGATE_TEST_PORTS: undefined, // powgate's commands would refuse it as a setting that is not theirs
     POWGATE_DATA_DIR: service.dataDir,
     GOFLAGS: '-mod=mod',
     NEXT_TELEMETRY_DISABLED: '1',
@@ -68,7 +69,8 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   const { stdout } = await run('sh', ['-c', create], { cwd: join(home, 'powgate'), env })
   const [, apiKey] = /(sk_\S+)/.exec(stdout)!
   const [, siteKey] = /(site_\w+)/.exec(stdout)!
-  const filled = (text: string) => here(text).replaceAll('site_...', siteKey!).replaceAll('sk_...', apiKey!)
+  const filled = (text: string) =>
+    adapted(text).replaceAll('site_...', siteKey!).replaceAll('sk_...', apiKey!)
 
   const shop = join(home, page.replace('/', '-'))
   mkdirSync(shop)
@@ -77,11 +79,10 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
     mkdirSync(dirname(join(shop, name)), { recursive: true })
     writeFileSync(join(shop, name), filled(content))
   }
-  const isNext = page.endsWith('nextjs')
-  if (isNext) writeFileSync(join(shop, 'next.config.mjs'), TURBOPACK)
+  if (page.endsWith('nextjs')) writeFileSync(join(shop, 'next.config.mjs'), TURBOPACK)
+  // The others create the site, download, or start the server.
   for (const command of commands)
     if (/^(cp|echo|go mod|npx next build)|npm pkg/.test(command))
-      // others create the site, download, or start the server
       await run('sh', ['-c', installed(command)], { cwd: shop, env })
 
   const start = installed(filled(only(commands, 'POWGATE_API_KEY=')))

@@ -77,6 +77,8 @@ type Bodies = Readonly<Record<string, (good: string) => string | Buffer>>
 const withMember = (good: string, ...member: (string | Buffer)[]): Buffer =>
   Buffer.concat([`${good.slice(0, -1)},`, ...member, '}'].map(part => Buffer.from(part)))
 
+const bytes = (...values: number[]): Buffer => Buffer.from(values)
+
 const nested = (open: string, middle: string, close: string, depth: number): string =>
   open.repeat(depth) + middle + close.repeat(depth)
 
@@ -116,16 +118,18 @@ const HOSTILE: Bodies = {
     withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 1000)),
 }
 
+/** So deep, an array and a good body fit into 8192 bytes. */
 const DEPTH = 3000
 
-/** Good bodies with one of these fields once more, as nested arrays: the last value counts. */
+/** Good bodies with one of these fields once more, as nested arrays: of a field that comes twice, the last value counts. */
 function deepFields(fields: readonly string[]): Bodies {
   const make = (field: string) => (good: string) =>
     withMember(good, `"${field}":`, nested('[', '', ']', DEPTH))
   return Object.fromEntries(fields.map(field => [`with ${field} nested ${DEPTH} deep`, make(field)]))
 }
 
-const bytes = (...values: number[]): Buffer => Buffer.from(values)
+/** /siteverify takes these for forms, which ignore fields that they do not know. */
+const READ_AS_FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 const bodiesFor = ({ path }: Endpoint): Bodies => {
   if (path === '/verify') return { ...HOSTILE, ...deepFields(['environment', 'nonce', 'counter']) }
@@ -133,9 +137,6 @@ const bodiesFor = ({ path }: Endpoint): Bodies => {
     return { ...HOSTILE, ...deepFields(['token', 'expectedIp', 'idempotencyKey']) }
   return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !READ_AS_FORMS.includes(about)))
 }
-
-/** /siteverify takes these for forms, which ignore fields that they do not know. */
-const READ_AS_FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 const WRONG_CONTENT_TYPES = [
   ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a'],

@@ -16,9 +16,9 @@ onHosts([
 
 /** Sections about bodies, paths and headers, which each worker answers from what it has read. */
 const WITHOUT_STORE = ['fields of a solution', 'bodies that are no good', 'paths and methods', 'CORS']
-const ofStore = only(name => !WITHOUT_STORE.includes(name))
-/** Behind Sentinels there is one primary, as in contract.test.ts: these sections show that every kind of request finds it. */
-const FOUND = [...BY_ADDRESS, 'sites and origins', 'POST /verify-token', 'limits for backends']
+const withStore = only(name => !WITHOUT_STORE.includes(name))
+/** Behind Sentinels there is one primary, which answers as in contract.test.ts. These sections show that every kind of request finds it. */
+const EVERY_KIND = [...BY_ADDRESS, 'sites and origins', 'POST /verify-token', 'limits for backends']
 
 /** A server that a busy machine starves for a moment must not fail over; another test is about failovers. */
 const PATIENT_MS = 20_000
@@ -29,8 +29,8 @@ const cluster = () => RedisCluster.start({ engine: 'valkey', replicas: 1, nodeTi
 onHosts([
   {
     kind: 'shared',
-    sections: only(name => FOUND.includes(name)),
+    sections: only(name => EVERY_KIND.includes(name)),
     topology: ['Redis behind Sentinels', sentinels],
   },
-  { kind: 'shared', sections: ofStore, topology: ['Valkey as a Cluster', cluster] },
+  { kind: 'shared', sections: withStore, topology: ['Valkey as a Cluster', cluster] },
 ])

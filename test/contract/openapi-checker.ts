@@ -13,10 +13,10 @@ type Json = any
 /** Headers of HTTP itself or of the server, on any answer. Content-Type is the key of `content`. */
 const TRANSPORT_HEADERS = words('date connection keep-alive content-length content-type uwebsockets')
 
-/** Answers that the contract's sections do not see: they take a broken store, an overload, or bytes that no client sends. */
-export const OF_OUTAGES = / 503 (unavailable|internal-error)$/
-export const OF_OTHERS = / 503 overloaded$| ambiguous-length$/
-export const OF_CONTRACT = new RegExp(`^(?!.*(?:${OF_OUTAGES.source}|${OF_OTHERS.source}))`)
+/** Documented answers, as `unseen` writes them: outage.test.ts must see the first, openapi.test.ts the second, contract.test.ts all others. */
+export const SEEN_IN_OUTAGES = / 503 (unavailable|internal-error)$/
+export const SEEN_IN_OVERLOAD = / 503 overloaded$| ambiguous-length$/
+export const SEEN_BY_CONTRACT = new RegExp(`^(?!.*(?:${SEEN_IN_OUTAGES.source}|${SEEN_IN_OVERLOAD.source}))`)
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 

@@ -6,7 +6,7 @@ import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import type { SiteOptions } from '../../src/sites/sites.ts'
 import { FLAGS, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { freshAddress } from '../harness/http.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import { EASY } from '../harness/service.ts'
 import {
   assertFailedResult,
@@ -16,7 +16,7 @@ import {
   assertRedeemed,
   assertRefused,
 } from './answers.ts'
-import { type Subject, wrongCounter } from './support.ts'
+import { type Subject, untilAll, wrongCounter } from './support.ts'
 
 type Rules = Partial<Record<'allow' | 'block', string[]>>
 
@@ -74,19 +74,20 @@ export function scoreTests(subject: Subject): void {
     await eventually(60_000, 'the bound is lower', isRedeemed)
   })
 
-  for (const [signals, expected] of [
-    ['none', [1, 1]],
-    ['flags', [rounded(1 - SCORE_WEIGHTS.environmentMissing), rounded(1 - SCORE_WEIGHTS.noLanguages)]],
+  const { environmentMissing, noLanguages } = SCORE_WEIGHTS
+  for (const { signals, withoutAny, withOneFlag } of [
+    { signals: 'none', withoutAny: 1, withOneFlag: 1 },
+    { signals: 'flags', withoutAny: rounded(1 - environmentMissing), withOneFlag: rounded(1 - noLanguages) },
   ] as const)
-    test(`§2.2 environment, decided: none at all lowers the score, and what a site does not ask for costs nobody any: ${signals}`, async () => {
+    test(`§2.2 environment, decided: at a site with signals ${signals}, no environment scores ${withoutAny}, and one flag ${withOneFlag}`, async () => {
       const visitor = await subject.visitorOf({ threshold: 0, signals })
       const asked = await visitor.challenge()
       assert.equal(asked.headers['x-powgate-signals'], signals)
       const { environment: _, ...bare } = await visitor.solved()
       const { token } = (await visitor.verify(bare)).json
-      assert.equal((await visitor.redeem({ token })).json.score, expected[0])
+      assert.equal((await visitor.redeem({ token })).json.score, withoutAny)
       const flagged = { ...HONEST_ENVIRONMENT, noLanguages: true }
-      assert.equal(await visitor.score({ environment: flagged }), expected[1])
+      assert.equal(await visitor.score({ environment: flagged }), withOneFlag)
     })
 
   test('§2.4 score, decided: failed verifications of the address lower it, at their site only; no challenge gets harder', async () => {
@@ -103,6 +104,25 @@ export function scoreTests(subject: Subject): void {
     assert.equal(await elsewhere.score(), 1)
   })
 
+  test('§2.3, §2.4, decided: a score that is too low by the weights of its site counts as a failure of the address; a refusal by IP rules does not', async () => {
+    const [low, blocked] = [freshAddress(), freshAddress()]
+    const ipRules = { allow: [], block: [blocked] }
+    // Each of the two alone takes a score of 1 below the threshold.
+    const scoreWeights = { noLanguages: 0.5, recentFailure: 0.5 }
+    const site = await subject.createSite({ plan: 'pro', threshold: 0.6, ipRules, scoreWeights })
+    const attempt = async (from: string, noLanguages: boolean) => {
+      const visitor = subject.visitor(site, from)
+      return visitor.verify(await visitor.solved({ environment: { noLanguages } }))
+    }
+    for (const from of [low, blocked]) assertFailedResult(await attempt(from, true))
+    assertFailedResult(await attempt(low, false)) // by the failure before
+    const difficulty = { base: 17, min: 16, max: 28 } // shows which workers know that nobody is blocked any more
+    await subject.changeSite(site.siteKey, { ipRules: { allow: [], block: [] }, difficulty })
+    const isSeen = ({ json }: Answer) => json.difficulty === 17
+    await untilAll('the change, in all workers', isSeen, () => subject.visitor(site).challenge())
+    assertPassed(await attempt(blocked, false))
+  })
+
   test('§2.3 passed: webdriver fails at the default threshold, and the solved nonce is spent', async () => {
     const visitor = subject.visitor()
     const solution = await visitor.solved()
@@ -112,7 +132,7 @@ export function scoreTests(subject: Subject): void {
   })
 
   test('§2.3 passed: whether the score reaches the threshold of the site', async () => {
-    const environment = { ...HONEST_ENVIRONMENT, noLanguages: true }
+    const environment = { ...HONEST_ENVIRONMENT, noLanguages: true } // scores 0.7
     for (const threshold of [0.69, 0.7, 0.71, 1]) {
       const visitor = await subject.visitorOf({ threshold })
       const answer = await visitor.verify(await visitor.solved({ environment }))

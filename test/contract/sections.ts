@@ -38,5 +38,5 @@ export function onSections(...names: readonly string[]): void {
 export const only = (isWanted: (name: string) => boolean): Sections =>
   Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
 
-/** These sections depend on the visitor's address. */
+/** Sections whose answers depend on the visitor's address. */
 export const BY_ADDRESS = ['GET /challenge', 'POST /verify', 'limits for browsers']

@@ -28,10 +28,7 @@ const ENCODINGS = {
 
 const URLENCODED = 'application/x-www-form-urlencoded'
 
-const WRONG_TYPES = [
-  undefined,
-  ...words('text/plain application/jsonp multipart/mixed;boundary=b multipart/form-data'),
-]
+const WRONG_TYPES = words('text/plain application/jsonp multipart/mixed;boundary=b multipart/form-data')
 
 const TWO = ['https://shop.example', 'https://www.shop.example'] as const
 
@@ -45,7 +42,8 @@ const HOSTNAMES = [
   ['none for an extension', [], 'chrome-extension://abcdefghijklmnop', undefined],
 ] as const
 
-const partsOf = (json: object) =>
+/** The fields of an answer that the page gave. */
+const pageFieldsOf = (json: object) =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name === 'action' || name === 'cdata'))
 
 export function siteverifyTests(subject: Subject): void {
@@ -78,10 +76,12 @@ export function siteverifyTests(subject: Subject): void {
     assertNotSiteverified(await inQuery({ response }, '', header), 'missing-input-secret')
     const type = { 'Content-Type': URLENCODED }
     assertNotSiteverified(await inQuery({ secret, response }, { response: 'x' }), 'invalid-input-response')
+    // Two secrets that differ may be one of the backend and one that a visitor has added.
     const { apiKey: other } = await subject.createSite()
     for (const body of ['secret=x', `response=x&secret=${other}`])
       assertNotSiteverified(await inQuery({ secret, response }, body, type), 'bad-request')
     assertSiteverified(await inQuery({ secret, response }, '', type))
+    // What is unknown, empty, null or the same in the body leaves the fields of the query as they are, so the token is found used.
     for (const body of ['a=b', 'response=', `secret=${secret}`])
       assertNotSiteverified(await inQuery({ secret, response }, body, type), 'timeout-or-duplicate')
     for (const body of [{}, { response: null }, { secret }])
@@ -127,11 +127,12 @@ export function siteverifyTests(subject: Subject): void {
 
   test('§4.3 rule 1: of 20 redemptions at once, at /verify-token and /siteverify, over two workers, one succeeds; then the token is used at both', async () => {
     const fields = { secret: subject.site.apiKey, response: await freshToken() }
-    const [here, there] = [() => ask(fields), () => subject.redeem({ token: fields.response })]
-    const tries = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? here() : there()))
+    const siteverify = () => ask(fields)
+    const verifyToken = () => subject.redeem({ token: fields.response })
+    const tries = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? siteverify() : verifyToken()))
     assertOneOf(await Promise.all(tries), ({ text }) => assert.match(text, /token-used|timeout-or-duplicate/))
-    assertNotSiteverified(await here(), 'timeout-or-duplicate')
-    assertNotRedeemed(await there(), 400, 'token-used')
+    assertNotSiteverified(await siteverify(), 'timeout-or-duplicate')
+    assertNotRedeemed(await verifyToken(), 400, 'token-used')
   })
 
   test('/siteverify: a retry with the same idempotency_key gets the first answer again, at both endpoints', async () => {
@@ -152,11 +153,11 @@ export function siteverifyTests(subject: Subject): void {
     const recaptcha = '/recaptcha/api/siteverify'
     const type = { 'Content-Type': URLENCODED }
     for (const path of ['/siteverify', recaptcha])
-      for (const [query, body] of [
-        ['', form],
-        [`?${form}`, ''],
+      for (const { query, body } of [
+        { query: '', body: form },
+        { query: `?${form}`, body: '' },
       ]) {
-        const answer = await subject.client.siteverify(body!, { path: path + query, headers: type })
+        const answer = await subject.client.siteverify(body, { path: path + query, headers: type })
         assertNotSiteverified(answer, 'bad-request')
       }
     const path = '/turnstile/v0/siteverify' // has the field, as Turnstile has
@@ -230,10 +231,10 @@ export function siteverifyTests(subject: Subject): void {
     ]) {
       const told = { action: '', ...page }
       const { json } = await ask({ secret, response: await visitor.token(page) })
-      assert.deepEqual(partsOf(json), told)
+      assert.deepEqual(pageFieldsOf(json), told)
       const path = '/turnstile/v0/siteverify'
       const there = await subject.client.siteverify({ secret, response: await visitor.token(page) }, { path })
-      assert.deepEqual(partsOf(there.json), { cdata: '', ...told })
+      assert.deepEqual(pageFieldsOf(there.json), { cdata: '', ...told })
       const redeemed = await visitor.redeem({ token: await visitor.token(page) })
       assertRedeemed(redeemed)
       assert.deepEqual(Object.keys(redeemed.json), ['success', 'score', 'ip', 'solvedAt'])
@@ -246,6 +247,7 @@ export function siteverifyTests(subject: Subject): void {
     const send = (headers: Record<string, string>) =>
       subject.client.siteverify(fields, { from: visitor.from, headers })
     const marks = [{ Origin: 'https://shop.example' }, { 'Sec-Fetch-Site': 'cross-site' }]
+    // An address may redeem 100 times a minute.
     for (let count = 0; count < 110; count++) {
       const answer = await send(marks[count % 2]!)
       assert.equal(answer.status, 400, answer.text)
@@ -290,7 +292,7 @@ export function siteverifyTests(subject: Subject): void {
   test('/siteverify: another Content-Type or none is bad-request; an empty form has no secret', async () => {
     const send = (body: string, contentType?: string) =>
       ask(body, contentType === undefined ? {} : { 'Content-Type': contentType })
-    for (const contentType of WRONG_TYPES)
+    for (const contentType of [undefined, ...WRONG_TYPES])
       assertNotSiteverified(await send('secret=x', contentType), 'bad-request')
     for (const contentType of [`${URLENCODED};charset=UTF-8`, 'Application/X-WWW-Form-Urlencoded'])
       assertNotSiteverified(await send('', contentType), 'missing-input-secret')

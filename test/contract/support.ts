@@ -15,11 +15,12 @@ import { type SiteOptions, updateSite } from '../../src/sites/sites.ts'
 import { createStore } from '../../src/store/open.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { Client, solutionOf, solve } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import {
   ALWAYS_EASY,
+  CONNECTIONS,
   EASY,
   lifetimesOf,
   STORE_KINDS,
@@ -255,22 +256,20 @@ export class Visitor {
   }
 }
 
-/** Over so many connections, some requests reach each of two workers. */
-export const CONNECTIONS = 20
-
 /** Resolves once the answers of all workers have this status, or satisfy this condition. */
 export function untilAll(
   what: string,
-  isMeant: number | ((answer: Answer) => boolean),
+  expected: number | ((answer: Answer) => boolean),
   ask: () => Promise<Answer>,
 ): Promise<unknown> {
-  const isSo = typeof isMeant === 'number' ? ({ status }: Answer) => status === isMeant : isMeant
-  return eventually(60_000, what, async () =>
-    (await Promise.all(Array.from({ length: CONNECTIONS }, ask))).every(isSo),
-  )
+  const isExpected = typeof expected === 'number' ? ({ status }: Answer) => status === expected : expected
+  return eventually(PATIENCE_MS, what, async () => {
+    const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
+    return answers.every(isExpected)
+  })
 }
 
-/** Counts zero bits in the first 32 of the proof's digest. One-shot hashes are many times as fast as Hash objects. */
+/** How many zero bits the proof's digest begins with, up to 32. One-shot hashes are many times as fast as Hash objects. */
 export const proofBits = (nonce: string, counter: number): number =>
   Math.clz32(Number.parseInt(hash('sha256', nonce + counter, 'hex').slice(0, 8), 16))
 
@@ -288,8 +287,8 @@ export function claimsOf(token: string, ring = keyring): TokenClaims {
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 /**
- * The character whose 6 bits differ in the lowest one. As the last of the 43 that spell 32 bytes it decodes to the same bytes: only
- * its first 4 bits count. A digit becomes a digit, and a hexadecimal character a hexadecimal one.
+ * Changes a character of base64url in the lowest of its 6 bits. A secret is 32 bytes in 43 characters, of which the last has 4 bits
+ * of the secret and 2 that are left over: with its neighbour there, a decoder that is not strict would read the same secret.
  */
 export const neighbour = (character: string): string => BASE64URL[BASE64URL.indexOf(character) ^ 1]!
 

@@ -154,7 +154,7 @@ export function verifyTokenTests(subject: Subject): void {
     assertNotRedeemed(await redeem(withKey('\\udfff')), 400, 'token-used')
   })
 
-  test('§4.3, decided: the same idempotencyKey with another API key of the site does not', async () => {
+  test('§4.3, decided: the same idempotencyKey with another API key of the site is no retry: the token is used', async () => {
     const { apiKey } = await subject.withSites(store => createApiKey(store, subject.site.siteKey))
     const body = { token: await freshToken(), idempotencyKey: 'shared' }
     assertRedeemed(await redeem(body))
@@ -162,11 +162,11 @@ export function verifyTokenTests(subject: Subject): void {
     assertRedeemed(await subject.redeem({ token: await freshToken() }, apiKey))
   })
 
-  test('§4.3, decided: an idempotencyKey counts for the token as it is, not for another one of its nonce', async () => {
+  test('§4.3, decided: another token for the same nonce with the same idempotencyKey is no retry: it is used', async () => {
     const token = await freshToken()
-    const other = mintToken(keyring, { ...claimsOf(token), score: 0.9 })
+    const twin = mintToken(keyring, { ...claimsOf(token), score: 0.9 })
     assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
-    assertNotRedeemed(await redeem({ token: other, idempotencyKey: 'constant' }), 400, 'token-used')
+    assertNotRedeemed(await redeem({ token: twin, idempotencyKey: 'constant' }), 400, 'token-used')
     assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
   })
 }

@@ -42,6 +42,7 @@ export class FaultyProxy extends LoopbackServer {
   isOffline = false
   /** Each request received, preflights too, such as `GET /challenge`. Tests and `addWidgetPage` empty it. */
   readonly requests: string[] = []
+  /** The same requests with their times, but never emptied. */
   readonly #arrivals: { readonly asked: string; readonly atMs: number }[] = []
   readonly #servicePort: number
   readonly #faults: { readonly fault: Fault; left: number }[] = []
@@ -85,7 +86,7 @@ export class FaultyProxy extends LoopbackServer {
   /** When these requests arrived, by `performance.now`, since a test last emptied `requests`. */
   timesOf(request: string): number[] {
     const times = this.#arrivals.filter(({ asked }) => asked === request).map(({ atMs }) => atMs)
-    return times.slice(times.length - this.count(request))
+    return times.slice(times.length - this.count(request)) // the others arrived before it was emptied
   }
 
   async #take(message: IncomingMessage, response: ServerResponse): Promise<void> {

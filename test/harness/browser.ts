@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { PolicyReport } from './browser-pages.ts'
+import { PATIENCE_MS } from './eventually.ts'
 import { leftovers } from './processes.ts'
 import { words } from './values.ts'
 
@@ -51,9 +52,6 @@ export const WEBGPU_IN_SOFTWARE = [
   '--use-angle=swiftshader',
   '--ignore-gpu-blocklist',
 ]
-
-/** Long enough for a busy machine: Playwright itself gives up after 30 s. */
-const PATIENCE_MS = 60_000
 
 interface BrowserOptions {
   /** Chromium itself, as most bots start it, and as it is fast or slow on a GPU; false for its shell. */

@@ -5,7 +5,10 @@ import type { Page } from 'playwright-core'
 
 const PRIVACY = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8')
 
-/** A script that a page runs before its own. (A worker has a scope of its own, which this does not see.) */
+/**
+ * A script that a page runs before its own. It replaces getters and functions by proxies that note each use in `deviceReads`, such as
+ * `screen.width`. (A worker has a scope of its own, which this does not see.)
+ */
 export const WATCH_READS = `{
 const reads = window.deviceReads = new Set()
 const watch = (prefix, owner, names = Object.getOwnPropertyNames(owner ?? {})) => {
@@ -36,10 +39,9 @@ watch('', window, ('OffscreenCanvas AudioContext OfflineAudioContext matchMedia 
 export const readsOf = async (page: Page): Promise<string[]> =>
   ((await page.evaluate('[...deviceReads]')) as string[]).sort()
 
-/** What is read for a site with these signals: the table of docs/privacy.md has what each setting adds to the one above it. */
+/** What docs/privacy.md says is read for a site with these signals. Its row `flags` has only what is read beside that of `none`. */
 export function documentedReads(signals: 'none' | 'flags'): string[] {
-  const rows = [...PRIVACY.matchAll(/^\| `(none|flags)`[^|]*\|([^|]*)\|/gm)]
-  const last = rows.findIndex(([, name]) => name === signals)
-  const cells = rows.slice(0, last + 1).map(([, , cell]) => cell!)
+  const settings = signals === 'none' ? ['none'] : ['none', 'flags']
+  const cells = settings.map(name => new RegExp(`^\\| \`${name}\`[^|]*\\|([^|]*)\\|`, 'm').exec(PRIVACY)![1]!)
   return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)).sort()
 }

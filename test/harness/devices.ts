@@ -4,7 +4,7 @@ import type { PuzzleName } from '../../src/protocol/proof.ts'
 
 export interface DeviceClass {
   readonly name: string
-  /** Of all visitors; the shares add up to 1. */
+  /** The part of all visitors who have such a device; all shares add up to 1. */
   readonly share: number
   /** Million hashes a second: WebAssembly where there is any, on all threads. */
   readonly medianMhs: Readonly<Record<PuzzleName, number>>

@@ -1,4 +1,6 @@
-/** A busy machine is slow. */
+/** Waits, with a bound, for what other processes do in their own time. */
+
+/** The usual bound: how long a busy machine may take for what an idle one does in a moment. */
 export const PATIENCE_MS = 60_000
 
 /** Calls `probe` every 10 ms until it gives more than undefined, null or false. @param what is awaited: named if `ms` pass before */

@@ -7,7 +7,7 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type Server } from 'node:net'
-import { eventually } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 
 /** Below the kernel's ports for outgoing connections, any of which could take a port that was just free. */
 const { POWGATE_TEST_PORTS = '12000-21999' } = process.env
@@ -68,11 +68,9 @@ async function isFree(port: number): Promise<boolean> {
   return held !== undefined
 }
 
-const ACCEPTS_WITHIN_MS = 60_000
-
 /** @param hasEnded whether the server has ended, so that waiting is useless */
 export async function untilAccepting(port: number, hasEnded = () => false): Promise<void> {
-  await eventually(ACCEPTS_WITHIN_MS, `port ${port} accepts connections`, () => {
+  await eventually(PATIENCE_MS, `port ${port} accepts connections`, () => {
     if (hasEnded()) throw new Error(`the server on port ${port} has ended`)
     return new Promise<boolean>(resolve => {
       const socket = connect({ port, host: '127.0.0.1' })

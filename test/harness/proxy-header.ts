@@ -1,4 +1,4 @@
-/** PROXY protocol headers of version 2, valid and invalid ones. */
+/** Makes headers of the PROXY protocol, version 2 (HAProxy's proxy-protocol.txt, section 2.2), valid and invalid ones. */
 
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
@@ -23,7 +23,7 @@ const PORTS = Buffer.from([0x30, 0x39, 0x1f, 0x90])
 function addressBlock(family: number, source: string): Buffer {
   if (family >> 4 === 1) return Buffer.concat([v4(source), v4('127.0.0.1'), PORTS])
   if (family >> 4 === 2) return Buffer.concat([Buffer.from(source, 'hex'), Buffer.alloc(16, 1), PORTS])
-  if (family >> 4 === 3) return Buffer.alloc(216, 0x61)
+  if (family >> 4 === 3) return Buffer.alloc(2 * 108, 'a') // two paths of Unix sockets, 108 bytes each
   return Buffer.alloc(0)
 }
 

@@ -1,6 +1,6 @@
 /** A real Redis Cluster of three primaries on loopback, each with a replica if requested. */
 
-import { eventually } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 import { freePort } from './ports.ts'
 import { RedisServer, type ServerOptions } from './redis.ts'
 
@@ -10,7 +10,6 @@ interface ClusterOptions extends ServerOptions {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-const FORM_MS = 60_000
 const PRIMARIES = 3
 
 export class RedisCluster {
@@ -46,7 +45,7 @@ export class RedisCluster {
   }
 
   async #untilFormed(server: RedisServer): Promise<void> {
-    await eventually(FORM_MS, 'the Redis Cluster has formed', async () => {
+    await eventually(PATIENCE_MS, 'the Redis Cluster has formed', async () => {
       const info = String(await server.ask('cluster', 'info'))
       if (!info.includes('cluster_state:ok')) return false
       if (!info.includes(`cluster_known_nodes:${this.servers.length}`)) return false
@@ -58,10 +57,8 @@ export class RedisCluster {
   }
 
   async #nodes(witness = this.servers.find(server => server.isRunning)!) {
-    const lines = String(await witness.ask('cluster', 'nodes'))
-      .trim()
-      .split('\n')
-    return lines.map(line => {
+    const table = String(await witness.ask('cluster', 'nodes')).trim()
+    return table.split('\n').map(line => {
       const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
       const port = Number(/:(\d+)@/.exec(address!)![1])
       const isPrimary = flags!.includes('master') && !flags!.includes('fail')
@@ -109,7 +106,7 @@ export class RedisCluster {
     const [fromId, toId] = await Promise.all([from, to].map(server => server.ask('cluster', 'myid')))
     await to.ask('cluster', 'setslot', slot, 'importing', String(fromId))
     await from.ask('cluster', 'setslot', slot, 'migrating', String(toId))
-    // An empty list is refused of every CLUSTER command (store/client/ioredis.ts).
+    // Counts first, because our ioredis takes an empty list in reply to any CLUSTER command for an error (store/client/ioredis.ts).
     while (Number(await from.ask('cluster', 'countkeysinslot', slot)) > 0) {
       const keys = (await from.ask('cluster', 'getkeysinslot', slot, 10)) as string[]
       await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'REPLACE', 'KEYS', ...keys)

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventually } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, leftovers } from './processes.ts'
 import { askOnce, clientOptions, RedisServer, type ServerOptions } from './redis.ts'
@@ -13,8 +13,6 @@ interface SentinelOptions extends ServerOptions {
   readonly sentinelPassword?: string
   readonly downAfterMs?: number
 }
-
-const FORM_MS = 60_000
 
 export class RedisSentinels {
   readonly servers: readonly RedisServer[]
@@ -81,7 +79,7 @@ export class RedisSentinels {
   async untilWhole(): Promise<void> {
     const running = this.servers.filter(server => server.isRunning).length
     const field = (record: readonly string[], name: string) => record[record.indexOf(name) + 1]
-    await eventually(FORM_MS, 'the Sentinels know each other and the replicas', async () => {
+    await eventually(PATIENCE_MS, 'the Sentinels know each other and the replicas', async () => {
       const primary = (await this.ask('master', 'main')) as string[]
       if (field(primary, 'flags') !== 'master' || field(primary, 'num-other-sentinels') !== '2') return false
       const replicas = (await this.ask('replicas', 'main')) as string[][]

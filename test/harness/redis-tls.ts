@@ -14,7 +14,7 @@ export class Certificates {
   readonly clientKey = join(this.dir, 'client.key')
   readonly #clientsMustShow: boolean
 
-  /** @param names subject alternative names of the server, as openssl writes them */
+  /** @param names of the server, as openssl writes them @param clientsMustShow whether servers refuse clients without a certificate */
   constructor({ names, clientsMustShow = false }: { names: string; clientsMustShow?: boolean }) {
     this.#clientsMustShow = clientsMustShow
     const { dir } = this
@@ -41,7 +41,7 @@ export class Certificates {
     )
   }
 
-  /** Of a server and of a Sentinel. */
+  /** The configuration of a server or a Sentinel. */
   get serverSettings(): Record<string, string> {
     return {
       'tls-cert-file': this.serverCert,
@@ -65,6 +65,7 @@ export class Certificates {
     }
   }
 
+  /** powgate's settings. */
   get settings(): Record<string, string> {
     const own = { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
     return { POWGATE_REDIS_TLS_CA: this.ca, ...(this.#clientsMustShow && own) }

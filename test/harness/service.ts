@@ -13,7 +13,7 @@ import { PUZZLES } from '../../src/protocol/proof.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteProcesses, noteSecret, noteText } from './canaries.ts'
-import { eventually, within } from './eventually.ts'
+import { eventually, PATIENCE_MS, within } from './eventually.ts'
 import { call, closeIdleConnections, freshAddress } from './http.ts'
 import { freePort } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
@@ -62,10 +62,8 @@ export interface TestSite {
 export const EASY = { base: 16, min: 16, max: 28 }
 export const ALWAYS_EASY = { base: 16, min: 16, max: 16 }
 
-const REMOVED_MS = 20_000
-const START_MS = 60_000
-/** With so many connections, hardly ever do all go to one of a few workers. */
-const CONNECTIONS = 20
+/** So many connections reach each of two workers: the chance that one of them gets none is 2 in a million. */
+export const CONNECTIONS = 20
 
 /** Ends, with its own Redis, when the test file ends, if the test did not stop it before (`leftovers`). */
 export class TestService {
@@ -165,14 +163,14 @@ export class TestService {
       child.stderr.on('data', take)
       // At these levels the service does not log that it listens.
       if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
-        eventually(START_MS, 'the service listens', () => call(this.url).catch(() => undefined)).then(
+        eventually(PATIENCE_MS, 'the service listens', () => call(this.url).catch(() => undefined)).then(
           () => resolve(),
           reject,
         )
       }
       child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
     })
-    await within(START_MS, listening, () => `the service does not listen:\n${this.output}`)
+    await within(PATIENCE_MS, listening, () => `the service does not listen:\n${this.output}`)
     noteProcesses(this.pid)
   }
 
@@ -189,7 +187,7 @@ export class TestService {
   async untilReady(url = this.url, site?: TestSite): Promise<void> {
     const headers = { 'X-Site-Key': site?.siteKey ?? `site_${'0'.repeat(22)}` }
     const status = site === undefined ? 403 : 200
-    await eventually(START_MS, 'all workers have reached the store', async () => {
+    await eventually(PATIENCE_MS, 'all workers have reached the store', async () => {
       const ask = () => call(`${url}/challenge`, { headers, from: freshAddress() }).catch(() => undefined)
       const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
       return answers.every(answer => answer?.status === status)
@@ -241,11 +239,11 @@ export class TestService {
     leftovers.delete(this)
     await this.end('SIGTERM')
     await this.redis?.stop()
-    await eventually(REMOVED_MS, 'the data directory goes', () => isRemoved(this.dataDir))
+    await eventually(PATIENCE_MS, 'the data directory goes', () => isRemoved(this.dataDir))
   }
 }
 
-/** A store process whose primary was killed saves its state meanwhile, and Node.js looks into a directory once. */
+/** A store process whose primary was killed may still write to the directory, and then Node.js cannot remove it. */
 function isRemoved(path: string): boolean {
   try {
     rmSync(path, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** Directories that go when the process ends; by then a browser that was killed may still write to one. */
+/** Directories that are removed when the process ends; with retries, because a browser that was killed may still write to one. */
 
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'

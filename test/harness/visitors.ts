@@ -1,4 +1,4 @@
-/** Visits that follow each other until they are stopped. */
+/** Visits that follow each other until they are stopped, for tests of what visitors meet meanwhile. */
 
 const PAUSE_MS = 20
 

@@ -20,7 +20,7 @@ import {
 } from './browser.ts'
 import { PageServer, REPORT_PATH } from './browser-pages.ts'
 import { type Fault, type FaultyAnswer, FaultyProxy } from './browser-proxy.ts'
-import { eventually } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 import { EASY, TestService, type TestSite } from './service.ts'
 
 /** All but the browser. */
@@ -188,7 +188,8 @@ export async function visit(
 
 /** Waits until an element is in a state. */
 export async function untilState(page: Page, state: string, selector = 'pow-gate'): Promise<void> {
-  await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: 60_000 })
+  const attached = { state: 'attached', timeout: PATIENCE_MS } as const
+  await page.locator(`${selector}:state(${state})`).first().waitFor(attached)
 }
 
 /** Resolves with what was opened, once the page's element is in a state. */
@@ -213,7 +214,7 @@ export const tokenOf = (page: Page) => page.evaluate(`${GATE}.token`) as Promise
 
 /** The fields of the one form that the site's backend gets. */
 export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<URLSearchParams> {
-  const { fields } = await eventually(60_000, 'the form arrives', () => pages.forms[0])
+  const { fields } = await eventually(PATIENCE_MS, 'the form arrives', () => pages.forms[0])
   assert.equal(pages.forms.length, 1)
   return fields
 }
@@ -266,6 +267,10 @@ export interface Verified extends Record<'token' | 'mode' | 'solver', string> {
 
 /** Expressions for a page that `addWidgetPage` adds. */
 export const GATE = "document.querySelector('pow-gate')"
+/** A promise of `Verified`, which rejects if the verification fails. */
+export const VERIFIED = 'window.verified'
+/** What was written to the console as an error, thrown or rejected, by the page itself. */
+export const COMPLAINTS = 'window.complaints'
 
 /** Puts the form into a dialog, and opens it. */
 export const openInDialog = (page: Page) =>
@@ -289,11 +294,8 @@ export async function expire(page: Page): Promise<void> {
   await page.clock.fastForward(EXPIRED_MS)
   await untilState(page, 'expired')
 }
-/** A promise of `Verified`, which rejects if the verification fails. */
-export const VERIFIED = 'window.verified'
-/** What was written to the console as an error, thrown or rejected, by the page itself. */
-export const COMPLAINTS = 'window.complaints'
 
+/** The script /listen.js, which makes the two values. */
 const LISTENER = `{
 ${COMPLAINTS} = []
 const note = text => ${COMPLAINTS}.push(String(text))

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { eventually } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from './proxies.ts'
@@ -13,7 +13,6 @@ import { temporaryDir } from './temporary.ts'
 const CODE = '/usr/share/wordpress'
 const THEME = 'twentytwentythree'
 const SCRIPT = new URL('../../scripts/wordpress.ts', import.meta.url).pathname
-const START_MS = 60_000
 export const PASSWORD = 'a password of the tests'
 
 export class WordPress {
@@ -26,29 +25,24 @@ export class WordPress {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Installs WordPress with the user `admin` and the plugin active, and serves it. @param own PHP of a plugin of the test's own */
-  async start(own: string): Promise<void> {
+  /** Installs WordPress with the user `admin` and powgate's plugin active, and serves it. @param testPlugin PHP that runs beside it */
+  async start(testPlugin: string): Promise<void> {
     this.#port = await freePort()
     chmodSync(this.#dir, 0o755) // nginx's worker is another user
     await this.#startDatabase()
-    this.#unpack(own)
+    this.#unpack(testPlugin)
     const install = `wp_install('Blog', 'admin', 'admin@example.com', true, '', '${PASSWORD}');`
     this.php(`require ABSPATH . 'wp-admin/includes/upgrade.php'; ${install}`)
-    const activate = `return activate_plugin('powgate/powgate.php');`
-    assert.equal(
-      this.php(`require ABSPATH . 'wp-admin/includes/plugin.php'; switch_theme('${THEME}'); ${activate}`),
-      null,
-    )
+    const activate = `switch_theme('${THEME}'); return activate_plugin('powgate/powgate.php');`
+    const problem = this.php(`require ABSPATH . 'wp-admin/includes/plugin.php'; ${activate}`)
+    assert.equal(problem, null)
     await this.#serve()
   }
 
   async #startDatabase(): Promise<void> {
     const data = join(this.#dir, 'data')
-    const options = [
-      '--no-defaults',
-      `--datadir=${data}`,
-      ...(process.getuid?.() === 0 ? ['--user=root'] : []),
-    ]
+    const user = process.getuid?.() === 0 ? ['--user=root'] : []
+    const options = ['--no-defaults', `--datadir=${data}`, ...user]
     execFileSync('mariadb-install-db', [...options, '--auth-root-authentication-method=normal'], {
       stdio: 'ignore',
     })
@@ -56,10 +50,11 @@ export class WordPress {
     const child = spawn('mariadbd', [...options, ...more], { stdio: 'ignore' })
     leftovers.add({ stop: () => endProcess(child) })
     const create = ['--no-defaults', `--socket=${this.#socket}`, '-e', 'create database wordpress']
-    await eventually(START_MS, 'MariaDB answers', () => spawnSync('mariadb', create).status === 0)
+    await eventually(PATIENCE_MS, 'MariaDB answers', () => spawnSync('mariadb', create).status === 0)
   }
 
-  #unpack(own: string): void {
+  /** Copies WordPress, adds powgate's plugin from the zip that its script makes, and writes the configuration. */
+  #unpack(testPlugin: string): void {
     const root = join(this.#dir, 'root')
     execFileSync('cp', ['-rL', CODE, root])
     const content = join(root, 'wp-content')
@@ -69,7 +64,7 @@ export class WordPress {
       stdio: ['ignore', 'ignore', 'inherit'],
     })
     execFileSync('python3', ['-m', 'zipfile', '-e', zip, join(content, 'plugins')])
-    writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${own}`)
+    writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${testPlugin}`)
     // Nothing outside of this machine is asked for updates.
     const config = `<?php
       ini_set('log_errors', 1);

@@ -6,7 +6,7 @@
 export const ADDRESSES_MAX = 2 ** 24
 
 const [V4_NETWORKS, V6_NETWORKS] = [40_000, 60_000]
-/** Coprime to both, so that visitors who follow each other have other networks, and keys have no locality. */
+/** A prime that divides neither, so that visitors who follow each other have networks far apart, and each network has its turn. */
 const SPREAD = 17_389
 /** The first /24 is 11.0.0.0, and each lies 37 after the one before, so seven lie in a /16. */
 const [V4_FIRST, V4_APART] = [11 << 16, 37]
@@ -21,6 +21,7 @@ export function visitorAddress(visitor: number): string {
   }
   const number = five * 2 + rest - 3
   const network = (number * SPREAD) % V6_NETWORKS
-  const groups = [network >> 4, network & 15, Math.floor(number / V6_NETWORKS)]
-  return `2a00:${groups.map(group => (group + 1).toString(16)).join(':')}::1`
+  const [provider, customer, subnet] = [network >> 4, network & 15, Math.floor(number / V6_NETWORKS)]
+  const groups = [provider, customer, subnet]
+  return `2a00:${groups.map(group => (group + 1).toString(16)).join(':')}::1` // a group of 0 would be no canonical text
 }

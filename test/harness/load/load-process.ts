@@ -10,7 +10,7 @@ export class LoadProcess extends OrderProcess<VisitorsSpec> {
     super(new URL(import.meta.url), [ROLE])
   }
 
-  /** Whole visits, whose requests are made as they come. */
+  /** Lets visitors come as the order says, each from challenge to redemption, and resolves with what was measured. */
   visit(spec: VisitorsSpec): Promise<VisitorsResult> {
     return this.ask(spec)
   }

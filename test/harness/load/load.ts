@@ -12,7 +12,7 @@
 
 import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eventually } from '../eventually.ts'
+import { eventually, PATIENCE_MS } from '../eventually.ts'
 import { type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { startTicker } from './ticker.ts'
@@ -66,8 +66,6 @@ const FAILURES_SHOWN = 5
 const FAILURES_KEPT_MAX = 10_000
 const FAILURE_CHARACTERS_MAX = 600
 const CONNECTING_MAX = 200
-/** A few hundred connections stand within this time, or never. */
-const CONNECT_MS = 30_000
 const RECONNECT_MS = 5
 const LAST_ANSWERS_MS = 10_000
 /** Most visitors who begin in one tick, so that answers are read in between: sending a request takes 10 us. */
@@ -106,7 +104,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
   /** May be CLOSED_LOOP. */
   #perSecond = NOBODY
   #rateFromMs = 0
-  /** Visitors begun since the rate was set. */
+  /** Visitors since the rate was set who have begun, or have lost their patience. */
   #begun = 0
   /** What is sent between these moments is measured; nobody is due after the second. */
   #fromMs = Infinity
@@ -139,7 +137,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
     while (this.#lines.size < connections) {
       const end = Math.min(connections, this.#lines.size + CONNECTING_MAX)
       while (this.#lines.size < end) this.#open()
-      await eventually(CONNECT_MS, `${end} connections to port ${port}`, () => {
+      await eventually(PATIENCE_MS, `${end} connections to port ${port}`, () => {
         if (this.#bad > 0) throw new Error(this.failures[0]!.what)
         return this.#idle.length >= end
       })
@@ -229,9 +227,10 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
   #sendDue(): void {
     const nowMs = performance.now()
     if (this.#perSecond !== CLOSED_LOOP && Number.isFinite(this.patienceMs)) {
-      // Leaves out the visitors whose patience has ended.
-      const longSinceMs = Math.min(nowMs, this.#toMs) - this.#rateFromMs - this.patienceMs
-      this.#begun = Math.max(this.#begun, Math.floor((longSinceMs * this.#perSecond) / 1000))
+      // Counts those as begun who were due before this moment, because their patience has ended.
+      const impatientMs = Math.min(nowMs, this.#toMs) - this.patienceMs
+      const impatient = Math.floor(((impatientMs - this.#rateFromMs) * this.#perSecond) / 1000)
+      this.#begun = Math.max(this.#begun, impatient)
     }
     const isSinceDue = this.patienceMs === Infinity && this.#perSecond !== CLOSED_LOOP
     for (let count = SENT_MAX; count > 0 && this.#isNextDue(nowMs); count--) {

@@ -66,18 +66,16 @@ export async function claimsAt(url: string, site: TestSite): Promise<TokenClaims
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
 const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
-/** Addresses of backends. */
-const CALLERS = 250
-/** The nonce's random bits are the lowest of the visitor's number. */
-const RANDOM_MASK = 2 ** NONCE_RANDOM_BITS - 1
-/** The connections are in use for longer only where the service does not keep up: visitors who waited would change the rate. */
+/** Backends call from so many addresses in turn, which differ in the last number alone. */
+const BACKENDS = 250
+/** Only where the service does not keep up is no connection free for so long. Visitors who came late would come beside those due then. */
 const PATIENCE_MS = 100
 
 /** Continues over all runs, because visitors with the same addresses would share limits. */
 let nextVisitor = 0
 
 export class VisitorLoad extends Load<VisitorsTarget> {
-  /** Each answer contains it, so `isGood` says status 200; `#isExpected` reads the rest. */
+  /** Every answer contains an empty text, so `isGood` means status 200 alone; `#isExpected` reads the rest. */
   readonly marker = Buffer.alloc(0)
   /** Requests that succeeded, from the first visitor to the last. */
   readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
@@ -155,7 +153,8 @@ export class VisitorLoad extends Load<VisitorsTarget> {
   }
 
   #isExpected(line: Line, token: string | undefined): boolean {
-    const [step, { text, visitor }] = [stepOf(line), line]
+    const { text, visitor } = line
+    const step = stepOf(line)
     if (step === 'challenge') return text.includes('"nonce":"')
     if (step === 'verify') return token !== undefined && text.includes('"passed":true')
     return text.includes(`"ip":"${this.#addressOf(visitor)}"`) && text.includes('"success":true')
@@ -171,9 +170,9 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     const address = this.#addressOf(line.visitor)
     const visitor = `X-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n`
     if (step === 'challenge') return `GET /challenge HTTP/1.1\r\n${visitor}${HEAD}\r\n`
-    if (step === 'verify') return posted('/verify', visitor, this.#solution(address, line.visitor))
-    const backend = `Authorization: Bearer ${apiKey}\r\nX-Forwarded-For: 172.16.0.${this.#redeemed++ % CALLERS}\r\n`
-    return posted('/verify-token', backend, `{"token":"${token}","expectedIp":"${address}"}`)
+    if (step === 'verify') return postRequest('/verify', visitor, this.#solution(address, line.visitor))
+    const backend = `Authorization: Bearer ${apiKey}\r\nX-Forwarded-For: 172.16.0.${this.#redeemed++ % BACKENDS}\r\n`
+    return postRequest('/verify-token', backend, `{"token":"${token}","expectedIp":"${address}"}`)
   }
 
   /**
@@ -184,15 +183,15 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     const { site, storeEpoch, lifetimes, difficulty = 0 } = this.target
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(address)! }
     const terms = { issuedAtMs: Date.now(), difficulty }
-    const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_MASK)
-    const counter = difficulty === 0 ? 7 : solve(nonce, difficulty) // any counter solves 0 bits
+    const nonce = mintNonce(this.#keyring, terms, binding, visitor % 2 ** NONCE_RANDOM_BITS) // not random, but another each time
+    const counter = difficulty === 0 ? 7 : solve(nonce, difficulty) // 7 or any other number solves 0 bits
     return `{"nonce":"${nonce}","counter":${counter},"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
   }
 }
 
 const stepOf = ({ step }: Line) => STEPS[step]!
 
-const posted = (path: string, lines: string, body: string) =>
+const postRequest = (path: string, lines: string, body: string) =>
   `POST ${path} HTTP/1.1\r\n${lines}${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
 
 /** Whether a visitor leaves, spread evenly over visitors by the golden ratio. */
