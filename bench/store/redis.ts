@@ -10,7 +10,6 @@ import type { Sample, Subject, SubjectOptions } from './figures.ts'
 
 /** A pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
-const OPEN_MS = 5000
 
 export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   const server = await RedisServer.start()
@@ -20,7 +19,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     keyPrefix: 'powgate',
     clusterShards: 16,
     deadlineMs: DEADLINE_MS,
-    openTimeoutMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),
   })
   const stop = async () => {

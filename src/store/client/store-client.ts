@@ -20,8 +20,8 @@ export interface StoreClientOptions extends StoreListener {
   readonly keyPrefix: string
   readonly deadlineMs: number
   readonly clusterShards: number
-  /** `open` gives up after this time. */
-  readonly openTimeoutMs: number
+  /** `open` gives up after this time; the default is OPEN_MS of inspection.ts. */
+  readonly openTimeoutMs?: number
   /** Without this, /challenge and /verify never fail open. */
   readonly bridge?: BridgeOptions | undefined
   /** Tests set it. */
