@@ -6,13 +6,12 @@ import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { Build } from '../metrics/totals.ts'
-import type { StoreTrouble } from '../store/store.ts'
 
 /** After an upgrade, the two sides may differ in version: each ignores fields that it does not know, and tolerates missing ones. */
 export type WorkerMessage =
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
-  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
+  | { readonly type: 'ready'; readonly isReady: boolean }
   /** `answers` is the `ask` of the message that this one answers. */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
@@ -75,7 +74,6 @@ export class WorkerHandle {
   build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
-  trouble: StoreTrouble | undefined
   /** It drains, or was killed because it could not. */
   isLeaving = false
   wasHung = false
@@ -209,7 +207,6 @@ export class WorkerHandle {
         break
       case 'ready':
         this.isReady = message.isReady
-        this.trouble = message.trouble
         break
       case 'setup-failed':
         this.problem = message.line
