@@ -254,11 +254,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   const servername = name ?? host
   return {
     // Reading certificates takes milliseconds.
-    secureContext: createSecureContext({
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-    }),
+    secureContext: createSecureContext({ ca, cert, key }),
     ...(servername === undefined ? {} : { servername }),
   }
 }
