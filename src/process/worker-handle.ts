@@ -1,6 +1,7 @@
 /** The primary process' handle of one worker: forks it, exchanges messages with it, and reports its end. */
 
 import cluster, { type Worker } from 'node:cluster'
+import { EventEmitter, once } from 'node:events'
 import type { SettingValues } from '../config/config.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
@@ -85,8 +86,8 @@ export class WorkerHandle {
   /** It has said hello, so it reads messages. */
   #hasGreeted = false
   #hasGone = false
-  /** The checks of the `#until` calls that still wait. */
-  readonly #waiting = new Set<() => void>()
+  /** Tells of each event of the worker, once its fields are set. */
+  readonly #events = new EventEmitter().setMaxListeners(0)
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
 
@@ -154,28 +155,13 @@ export class WorkerHandle {
   }
 
   /** Resolves when the condition is true, which is checked after each event of the worker, or after `ms`. */
-  #until(isTrue: () => boolean, ms?: number): Promise<void> {
-    return new Promise(resolve => {
-      const end = () => {
-        this.#waiting.delete(check)
-        clearTimeout(timer)
-        resolve()
-      }
-      const timer = ms === undefined ? undefined : setTimeout(end, ms)
-      const check = () => {
-        if (isTrue()) end()
-      }
-      this.#waiting.add(check)
-      check()
-    })
+  async #until(isTrue: () => boolean, ms?: number): Promise<void> {
+    const signal = ms === undefined ? undefined : AbortSignal.timeout(ms)
+    while (!isTrue() && !signal?.aborted) await once(this.#events, 'changed', { signal }).catch(() => {})
   }
 
   sendLost(): void {
     if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.options.lost() })
-  }
-
-  #changed(): void {
-    for (const check of [...this.#waiting]) check()
   }
 
   #send(message: PrimaryMessage): boolean {
@@ -213,7 +199,7 @@ export class WorkerHandle {
         this.#listener.startEnded(this)
         break
     }
-    this.#changed()
+    this.#events.emit('changed')
   }
 
   /** Waits for the channel to close before the end is told, because the worker's last messages may still be on their way. */
@@ -224,7 +210,7 @@ export class WorkerHandle {
       if (this.#hasGone) return
       this.#hasGone = true
       this.#listener.gone(this, code, signal)
-      this.#changed()
+      this.#events.emit('changed')
     }
     if (!this.#worker.isConnected()) return end()
     this.#worker.once('disconnect', end)
