@@ -24,7 +24,6 @@ export type PrimaryMessage =
       'index' | 'settings' | 'wholeStoreMs'
     >)
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  /** Asks for `stats`. */
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
