@@ -251,12 +251,8 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   const [node] = target.nodes
   // SNI, for a server with several certificates.
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
-  const servername = name ?? host
-  return {
-    // Reading certificates takes milliseconds.
-    secureContext: createSecureContext({ ca, cert, key }),
-    ...(servername === undefined ? {} : { servername }),
-  }
+  // Certificates are read here once, because that takes milliseconds.
+  return { secureContext: createSecureContext({ ca, cert, key }), servername: name ?? host }
 }
 
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
