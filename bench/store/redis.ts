@@ -8,8 +8,6 @@ import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
 import { DEADLINE_MS, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 
-const OPEN_MS = 5000
-
 export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   const server = await RedisServer.start()
   const admin = new Redis(server.port, '127.0.0.1')
@@ -18,7 +16,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     keyPrefix: 'powgate',
     clusterShards: 16,
     deadlineMs: DEADLINE_MS,
-    openTimeoutMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),
   })
   const stop = async () => {

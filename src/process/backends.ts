@@ -40,10 +40,8 @@ export class Backends {
   >()
   /** The reports of the last minute. */
   #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
-  /** Sites whose unbound redemptions were logged. */
   readonly #unboundLogged = new Set<string>()
   readonly #bodiesLogged = { 'field-ignored': new Set<string>(), 'redemption-malformed': new Set<string>() }
-  /** When each caller's limit was last logged. */
   readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
   constructor(log: Logger) {

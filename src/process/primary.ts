@@ -47,7 +47,6 @@ export class Primary {
   readonly #workers = new Set<WorkerHandle>()
   /** Set by start.ts, to get what workers count of backends. */
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
-  /** The records of the last `rememberLost`. */
   #lost: CachedRecords = { sites: [], apiKeys: [] }
   /** Health checks answer "not ready"; the workers still serve. */
   #isUnready = false

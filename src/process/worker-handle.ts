@@ -1,18 +1,18 @@
 /** The primary process' handle of one worker: forks it, exchanges messages with it, and reports its end. */
 
 import cluster, { type Worker } from 'node:cluster'
+import { EventEmitter, once } from 'node:events'
 import type { SettingValues } from '../config/config.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { Build } from '../metrics/totals.ts'
-import type { StoreTrouble } from '../store/store.ts'
 
 /** After an upgrade, the two sides may differ in version: each ignores fields that it does not know, and tolerates missing ones. */
 export type WorkerMessage =
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
-  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
+  | { readonly type: 'ready'; readonly isReady: boolean }
   /** `answers` is the `ask` of the message that this one answers. */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
@@ -24,7 +24,6 @@ export type PrimaryMessage =
       'index' | 'settings' | 'wholeStoreMs'
     >)
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  /** Asks for `stats`. */
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
@@ -75,7 +74,6 @@ export class WorkerHandle {
   build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
-  trouble: StoreTrouble | undefined
   /** It drains, or was killed because it could not. */
   isLeaving = false
   wasHung = false
@@ -87,8 +85,8 @@ export class WorkerHandle {
   /** It has said hello, so it reads messages. */
   #hasGreeted = false
   #hasGone = false
-  /** The checks of the `#until` calls that still wait. */
-  readonly #waiting = new Set<() => void>()
+  /** Tells of each event of the worker, once its fields are set. */
+  readonly #events = new EventEmitter().setMaxListeners(0)
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
 
@@ -156,28 +154,13 @@ export class WorkerHandle {
   }
 
   /** Resolves when the condition is true, which is checked after each event of the worker, or after `ms`. */
-  #until(isTrue: () => boolean, ms?: number): Promise<void> {
-    return new Promise(resolve => {
-      const end = () => {
-        this.#waiting.delete(check)
-        clearTimeout(timer)
-        resolve()
-      }
-      const timer = ms === undefined ? undefined : setTimeout(end, ms)
-      const check = () => {
-        if (isTrue()) end()
-      }
-      this.#waiting.add(check)
-      check()
-    })
+  async #until(isTrue: () => boolean, ms?: number): Promise<void> {
+    const signal = ms === undefined ? undefined : AbortSignal.timeout(ms)
+    while (!isTrue() && !signal?.aborted) await once(this.#events, 'changed', { signal }).catch(() => {})
   }
 
   sendLost(): void {
     if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.options.lost() })
-  }
-
-  #changed(): void {
-    for (const check of [...this.#waiting]) check()
   }
 
   #send(message: PrimaryMessage): boolean {
@@ -209,14 +192,13 @@ export class WorkerHandle {
         break
       case 'ready':
         this.isReady = message.isReady
-        this.trouble = message.trouble
         break
       case 'setup-failed':
         this.problem = message.line
         this.#listener.startEnded(this)
         break
     }
-    this.#changed()
+    this.#events.emit('changed')
   }
 
   /** Waits for the channel to close before the end is told, because the worker's last messages may still be on their way. */
@@ -227,7 +209,7 @@ export class WorkerHandle {
       if (this.#hasGone) return
       this.#hasGone = true
       this.#listener.gone(this, code, signal)
-      this.#changed()
+      this.#events.emit('changed')
     }
     if (!this.#worker.isConnected()) return end()
     this.#worker.once('disconnect', end)

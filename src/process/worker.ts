@@ -94,7 +94,7 @@ export async function runWorker(): Promise<void> {
   }
   const { store } = server
   // Each message waits for the last one, or a primary that cannot keep up would make a queue grow here without bound.
-  void repeat(() => send({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() }), READINESS_MS)
+  void repeat(() => send({ type: 'ready', isReady: store.isReady() }), READINESS_MS)
   void send({ type: 'listening' })
   void repeat(sendCounts, STATS_MS)
 }

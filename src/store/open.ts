@@ -2,21 +2,13 @@
 
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
-import type { BridgeOptions } from './client/bridge.ts'
 import { connect } from './client/connection.ts'
 import { untilUsable } from './client/inspection.ts'
-import { StoreClient, sitesOver } from './client/store-client.ts'
+import { StoreClient, type StoreClientOptions, sitesOver } from './client/store-client.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
 import { A_COMMAND, isServed } from './embedded/own-socket.ts'
 import type { StoreServer } from './embedded/server.ts'
-import type { SiteStore, StoreListener } from './store.ts'
-
-interface OpenOptions extends StoreListener {
-  readonly deadlineMs: number
-  /** `open` gives up after this time; the default is OPEN_MS. */
-  readonly openTimeoutMs?: number
-  readonly bridge?: BridgeOptions | undefined
-}
+import type { SiteStore } from './store.ts'
 
 /** Given by a command that changes nothing: the file of sites is only read. Called with what a start would warn of. */
 type Trial = (warning: string) => void
@@ -24,15 +16,17 @@ type OpenSites = SiteStore & { close(): Promise<void> }
 
 type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
 
-const OPEN_MS = 5000
 /** A command's calls may take this long: no visitor waits, and 20,000 sites in one `apply` take an idle machine over a second. */
 const COMMAND_MS = 10_000
 /** The service's own calls about sites may take this long. */
 const SERVICE_MS = 2000
 
 /** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws OperatorError */
-export function createStore(config: StoreConfig, options: OpenOptions): StoreClient {
-  return new StoreClient({ ...locationOf(config), openTimeoutMs: OPEN_MS, ...options })
+export function createStore(
+  config: StoreConfig,
+  options: Omit<StoreClientOptions, keyof ReturnType<typeof locationOf>>,
+): StoreClient {
+  return new StoreClient({ ...locationOf(config), ...options })
 }
 
 function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
@@ -54,7 +48,7 @@ export async function reachSites(config: StoreConfig): Promise<OpenSites> {
   const connection = connect(target, COMMAND_MS)
   const sites = sitesOver(connection, locationOf(config))
   try {
-    await untilUsable(connection, { target, openTimeoutMs: OPEN_MS }, () => sites.changesSince(undefined))
+    await untilUsable(connection, { target }, () => sites.changesSince(undefined))
   } catch (error) {
     connection.close()
     throw error

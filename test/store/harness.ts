@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerMeter, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
-import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
+import { shardTags, slotOf } from '../../src/store/client/connection.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store-client.ts'
 import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
@@ -28,7 +28,7 @@ export const SITE = 'site_0000000000000000000000'
 export const SHARDS = 16
 
 /** The slot of a key's shard in a Cluster. */
-export const slotOfShard = (key: string) => slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(key) % SHARDS]}}`)
+export const slotOfShard = (key: string) => slotOf(`{${shardTags({ isCluster: true }, SHARDS)[fnv1a(key) % SHARDS]}}`)
 /** The slot of the redemptions at SITE. */
 export const SITE_SLOT = slotOfShard(SITE)
 

@@ -178,7 +178,6 @@ class ExpiringMap<Value> {
     this.#entries.set(key, { value, expiresAt })
   }
 
-  /** Removes the entry that was added first. */
   dropFirst(): void {
     const [first] = this.#entries.keys()
     this.#entries.delete(first!)

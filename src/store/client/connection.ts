@@ -251,16 +251,8 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   const [node] = target.nodes
   // SNI, for a server with several certificates.
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
-  const servername = name ?? host
-  return {
-    // Reading certificates takes milliseconds.
-    secureContext: createSecureContext({
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-    }),
-    ...(servername === undefined ? {} : { servername }),
-  }
+  // Certificates are read here once, because that takes milliseconds.
+  return { secureContext: createSecureContext({ ca, cert, key }), servername: name ?? host }
 }
 
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
@@ -318,18 +310,17 @@ export function slotOf(key: string): number {
   return new Command('get', [key]).getSlot() ?? 0
 }
 
-/** Hash tags of the shards' keys; `count` is their number on a Cluster. */
-export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
-  return isCluster ? evenlySpreadTags(count) : ['0']
-}
-
 /** The number of the shard that has a key of an address, or of a site. */
 export function shardIndex(key: string, count: number): number {
   return fnv1a(isSiteKey(key) ? key : shardKey(key)) % count
 }
 
-/** Hash tags, one whose slot lies in each of `count` equal ranges of slots, so that shards spread evenly over any Cluster. */
-export function evenlySpreadTags(count: number): string[] {
+/**
+ * Hash tags of the shards' keys. On a Cluster there are `count`, one whose slot lies in each of as many equal ranges of slots, so that
+ * shards spread evenly over any Cluster.
+ */
+export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
+  if (!isCluster) return ['0']
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count
   for (let candidate = 0, found = 0; found < count; candidate++) {

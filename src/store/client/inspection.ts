@@ -10,6 +10,7 @@ import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 const POLL_MS = 20
+const OPEN_MS = 5000
 const REFUSAL_MS = 1000
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
@@ -21,10 +22,10 @@ const TIME_CALLS = 5
  */
 export async function untilUsable(
   connection: Connection,
-  options: { target: RedisTarget; openTimeoutMs: number } & Pick<StoreListener, 'onWaiting'>,
+  options: { target: RedisTarget; openTimeoutMs?: number } & Pick<StoreListener, 'onWaiting'>,
   reach: () => Promise<unknown>,
 ): Promise<void> {
-  const { target, openTimeoutMs, onWaiting } = options
+  const { target, openTimeoutMs = OPEN_MS, onWaiting } = options
   const startedAt = performance.now()
   for (;;) {
     const why = await reach().then(

@@ -32,14 +32,12 @@ interface ShardOptions {
 /**
  *   sent      it waits for its answer
  *   requeued  it has not run, and is sent when the server is found
- *   answered  each operation has its answer
- *   unknown   it failed, or its answer did not come in time. It may have run, so it is never sent again
+ *   settled   each operation has its answer; or the call failed, or its answer did not come in time. Then it may have run, so it is
+ *             never sent again
  */
-type CallState = 'sent' | 'requeued' | 'answered' | 'unknown'
-
 interface Call {
   readonly batch: Batch
-  state: CallState
+  state: 'sent' | 'requeued' | 'settled'
   server: Server | undefined
 }
 
@@ -165,7 +163,7 @@ export class Shard {
     call.server = server
     this.#run(call.batch, server).then(
       reply => this.#answered(call, reply),
-      error => this.#failed(call, messageOf(error)),
+      error => this.#failed(call, error.message),
     )
   }
 
@@ -211,7 +209,7 @@ export class Shard {
   }
 
   #settle(call: Call, reply: Buffer | undefined): void {
-    call.state = reply === undefined ? 'unknown' : 'answered'
+    call.state = 'settled'
     this.#pending.splice(this.#pending.indexOf(call), 1)
     const { batch } = call
     this.#options.onCall?.(batch.settles.length, (performance.now() - batch.startedAtMs) / 1000)
@@ -307,7 +305,7 @@ export class Shard {
         else this.cause = 'a reply of unexpected length'
       },
       error => {
-        const message = messageOf(error)
+        const { message } = error
         // Any other error follows from a connection that was given up, and says less than the cause before it.
         if (!this.isUp && error.name === 'ReplyError') this.cause = message
         // A primary that has lost its peers answers CLUSTERDOWN, and tells nobody that its replica took over.
@@ -349,8 +347,4 @@ export class Shard {
     if (!wasUp) this.#options.onChange()
     for (const call of this.#pending) if (call.state === 'requeued') this.#send(call)
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -18,7 +18,6 @@ import { systemErrorText } from '../../words/system-error.ts'
 /** A service has this file once it serves, and by then it has a site. */
 export const SERVICE_URL = 'service-url'
 
-/** True if a service ever served from this directory. */
 export const hasServedFrom = (dataDir: string): boolean => existsSync(join(dataDir, SERVICE_URL))
 
 /** Makes the directory if it `makes` one, and checks that this process can use it. @throws OperatorError */

@@ -64,7 +64,6 @@ const windowBytes = new ReusedBytes()
 export class Engine {
   readonly #state: State
   readonly #clocks: Clocks
-  /** The call that runs. */
   #call!: Call
   /** Offsets in the call: of the operation's next field, and of its end. */
   #at = 0

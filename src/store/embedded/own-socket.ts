@@ -25,7 +25,6 @@ export interface OwnerOptions {
   readonly dataDir: string
   /** Called once, with the name of the owner whose end is awaited. */
   readonly onWaiting?: (who: string) => void
-  /** Replaces WAIT_MS. */
   readonly waitMs?: number
 }
 

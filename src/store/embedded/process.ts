@@ -29,7 +29,6 @@ function send(message: StoreMessage): void {
   if (process.connected) process.send!(message)
 }
 
-/** Saves the state and ends the process. */
 async function end(): Promise<void> {
   if (isEnding) return
   isEnding = true

@@ -30,11 +30,9 @@ export interface ServerOptions extends OwnerOptions {
   readonly who: string
   /** A command reads the saved state only if it must, because that may be large. */
   readonly isCommand?: true
-  /** See EmbeddedSites. */
   readonly isReadOnly?: boolean
   /** Called when a new service asks this owner to end. @returns true if this process ends now */
   readonly onLeaveRequest?: () => boolean
-  /** Called when the last client has gone. */
   readonly onIdle?: () => void
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
@@ -103,7 +101,6 @@ export class StoreServer {
     return this.#clients.size === 0
   }
 
-  /** @param options.saves whether to save the state for the next start */
   async close({ saves }: { readonly saves: boolean }): Promise<void> {
     clearTimeout(this.#sweepTimer)
     clearInterval(this.#checkTimer)

@@ -20,10 +20,7 @@ export interface Clocks {
 }
 
 export const SYSTEM_CLOCKS: Clocks = {
-  monotonicMs: () => {
-    const [seconds, nanoseconds] = process.hrtime()
-    return seconds * 1000 + Math.floor(nanoseconds / 1e6)
-  },
+  monotonicMs: () => Number(process.hrtime.bigint() / 1_000_000n),
   wallMs: Date.now,
 }
 

@@ -34,7 +34,6 @@ const LIST_CHUNK = 500
 /** A host counts as living for this long after its last note; it writes one every five seconds. */
 const HOST_LIVES_MS = 20_000
 
-/** The slot of all keys here. */
 export const SITES_SLOT = slotOf('{sites}')
 
 /** `<Unix ms>-<number>`, then fields and values alternately. */

@@ -1,7 +1,7 @@
 /** Races for tokens, each redeemed through all hosts of one Redis at once, for sites on all shards. Old tokens are tried again. */
 
 import { fnv1a } from '../../../src/domain/bytes.ts'
-import { evenlySpreadTags } from '../../../src/store/client/connection.ts'
+import { shardTags } from '../../../src/store/client/connection.ts'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { claimsAt } from '../../harness/load/visitors.ts'
@@ -68,7 +68,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
 
   /** The hash tag in the keys of the site's shard. */
   const tagOf = (site: number): string =>
-    topology.isCluster ? evenlySpreadTags(SHARDS)[fnv1a(sites[site]!.siteKey) % SHARDS]! : '0'
+    topology.isCluster ? shardTags(topology, SHARDS)[fnv1a(sites[site]!.siteKey) % SHARDS]! : '0'
 
   /** Makes a token under the epoch as last read. A Redis that may have lost its memory draws another, and calls the token forgotten. */
   const mint = (site: number): number => {
