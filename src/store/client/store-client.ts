@@ -36,7 +36,7 @@ export class StoreClient {
   readonly health: ShardHealth
   readonly #options: StoreClientOptions
   readonly #connection: Connection
-  /** The store process' second connection, for sites: it answers a connection in order, and a change waits for its disk. */
+  /** The store process' second connection, for what waits for its disk. */
   readonly #aside: Connection | undefined
   readonly #shards: readonly Shard[]
 
@@ -48,7 +48,7 @@ export class StoreClient {
     this.#connection = connection
     this.description = describeTarget(target)
     this.#aside = target.kind === 'socket' ? connect(target, deadlineMs) : undefined
-    this.sites = sitesOver(this.#aside ?? connection, options)
+    this.sites = sitesOver(connection, options, this.#aside)
     const tags = shardTags(connection, clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
@@ -158,7 +158,8 @@ export class StoreClient {
 export function sitesOver(
   connection: Connection,
   { target, keyPrefix, clusterShards }: Pick<StoreClientOptions, 'target' | 'keyPrefix' | 'clusterShards'>,
+  aside = connection,
 ): SiteStore {
-  if (target.kind === 'socket') return socketSites(connection.ask)
+  if (target.kind === 'socket') return socketSites(connection.ask, aside.ask)
   return new RedisRecords(connection, keyPrefix, clusterShards)
 }

@@ -32,12 +32,15 @@ interface SiteAnswer {
   readonly isSetupError?: boolean
 }
 
-/** @param ask asks by a connection that no batch uses, since the store answers a connection in order, and a change waits for the disk */
-export function socketSites(ask: Ask): SiteStore {
+/** Workers write by these, and wait for the disk: the store answers a connection in order, so no batch may come after them. */
+const WRITES_OF_WORKERS = new Set(['dropAudit', 'noteUses'])
+
+/** @param askAside asks by a connection that no batch uses */
+export function socketSites(ask: Ask, askAside = ask): SiteStore {
   const operationOf =
     (name: string) =>
     async (...args: unknown[]) => {
-      const asked = ask('sites', toJson([name, ...args]))
+      const asked = (WRITES_OF_WORKERS.has(name) ? askAside : ask)('sites', toJson([name, ...args]))
       const reply = (await (name === 'commit' ? asked.catch(rethrowChangeError) : asked)) as string
       const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
       if (error !== undefined) throw isSetupError ? new OperatorError(error) : new Error(error)
