@@ -1,5 +1,5 @@
 /**
- * A job for the solvers, its result, and the messages between the widget (pool.ts) and its workers (worker-loop.ts):
+ * A job for the solvers, its result, and the messages between the widget (pool.ts) and its workers (../worker.ts):
  *
  *   worker -> widget   ready
  *   widget -> worker   prepare: the kernel, mostly before the challenge is there
