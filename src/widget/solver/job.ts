@@ -84,6 +84,4 @@ export interface SolverSession {
   readonly mode: Mode
   /** @param gpuCounter found by the GPU meanwhile; may never settle, and never rejects */
   solve(job: Job, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
-  /** May be called more than once. */
-  readonly close: () => void
 }
