@@ -16,12 +16,8 @@ export interface Tally {
 /** A value for each step, null where nothing was measured. */
 export type Curve = readonly (number | null)[]
 
-/** Milliseconds. */
-export interface Percentiles {
-  readonly p50: Curve
-  readonly p95: Curve
-  readonly p99: Curve
-}
+/** Curves in milliseconds. */
+export type Percentiles = Readonly<Record<'p50' | 'p95' | 'p99', Curve>>
 
 export function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)

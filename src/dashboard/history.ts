@@ -8,7 +8,7 @@ import type { Snapshot } from '../metrics/stats.ts'
 import { metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { type Columns, rounded } from './columns.ts'
-import { OTHER_SITES, type Range, sum } from './data.ts'
+import { OTHER_SITES, type Percentiles, type Range, sum } from './data.ts'
 import type { ServiceState } from './service-state.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 
@@ -93,7 +93,9 @@ export class History {
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
       traffic: trafficOf(ofRange.columns(site)),
       limits: all.tallies('limited'),
-      latencies: byEndpoint(endpoint => all.percentiles(`requestSeconds ${endpoint}`)),
+      latencies: Object.fromEntries(
+        ENDPOINT_NAMES.map(endpoint => [endpoint, all.percentiles(`requestSeconds ${endpoint}`)]),
+      ) as Record<EndpointName, Percentiles>,
       store: storeOf(steps, all),
       workers: workersOf(steps, all),
     }
@@ -221,9 +223,4 @@ function isRefusal(...[, , outcome]: AnswerLabels): boolean {
 function isRefusedRedemption(...labels: AnswerLabels): boolean {
   const isToRedeem = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
   return isToRedeem && isRefusal(...labels)
-}
-
-function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {
-  const entries = ENDPOINT_NAMES.map(endpoint => [endpoint, value(endpoint)])
-  return Object.fromEntries(entries) as Record<EndpointName, Value>
 }

@@ -1,7 +1,7 @@
 /**
  * All metrics: workers count by this table, the primary process adds up, and /metrics and the dashboard show the sums. A metric
  * also needs the line that counts it (in `Stats`; a gauge in `Stats.snapshot`, or of the primary process in start.ts,
- * `totals.gauges` or `processGauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without.
+ * `totals.gauges` or `processGauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana.ts. Tests fail without.
  *
  * A flat name is a metric's key and the values of its labels. A histogram has a count for each bucket, not cumulative, and a sum:
  *

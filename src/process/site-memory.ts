@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { isNotDemo } from '../demo/site.ts'
-import type { CachedRecords } from '../domain/site.ts'
+import type { CachedRecords, SiteRecord } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { connectSites, reachSites } from '../store/open.ts'
 import { SiteDirectory } from '../store/site-directory.ts'
@@ -39,6 +39,15 @@ export class SiteMemory {
   /** The number of remembered records that the store has lost, or has older copies of. */
   get lostCount(): number {
     return countOf(lostOf(this.#directory))
+  }
+
+  /** True once all sites have been read. */
+  get isLoaded(): boolean {
+    return this.#directory?.isLoaded === true
+  }
+
+  site(siteKey: string): SiteRecord | undefined {
+    return this.#directory?.sites.cached(siteKey)?.record
   }
 
   /** Connects to the store of the settings. What is remembered stays, even if it is another Redis. */

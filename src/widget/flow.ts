@@ -134,7 +134,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     throwIfAborted(settings.signal) // What aborts between the turn in the queue and `addEventListener` calls no listener.
     // Workers start while the challenge is on its way.
     const earlyPuzzle = lastPuzzle
-    const early = openSolver(roundSettings, earlyPuzzle)
+    const early = openSession(roundSettings, earlyPuzzle)
     early.catch(() => {}) // Its error is not told: another solver is opened instead.
     const challenge = await getChallenge(roundSettings)
     const deadline = sleep(usableMs(challenge))
@@ -183,18 +183,10 @@ async function solve(
   }
 }
 
-/** Opens a solver that is closed at the end of the round. */
-async function openSolver(settings: FlowSettings, puzzle: PuzzleName): Promise<SolverSession> {
-  const solver = await openSession(settings, puzzle)
-  if (settings.signal.aborted) solver.close()
-  else settings.signal.addEventListener('abort', solver.close)
-  return solver
-}
-
 /** Opens a solver, and again if its files are refused for a while. */
 function openWithRetries(settings: FlowSettings, puzzle: PuzzleName): Promise<SolverSession> {
   return withRetries(settings, () =>
-    openSolver(settings, puzzle).then(
+    openSession(settings, puzzle).then(
       answer => ({ answer }),
       error => ({ error: notLoaded(error), reason: 'network' as const }),
     ),

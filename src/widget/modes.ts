@@ -34,6 +34,7 @@ import {
 export interface ModeSettings extends Settings {
   /** The element's shadow tree, for the frame. */
   readonly frameParent: ShadowRoot
+  /** Ends the solver. */
   readonly signal: AbortSignal
 }
 
@@ -147,7 +148,7 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  { assets, codeAssets, threads: threadsMax }: ModeSettings,
+  { assets, codeAssets, signal, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
@@ -164,6 +165,8 @@ async function openPool(
   }
   try {
     await pool.ready
+    throwIfAborted(signal)
+    signal.addEventListener('abort', close)
   } catch (error) {
     close()
     throw error
@@ -173,7 +176,6 @@ async function openPool(
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return {
     mode,
-    close,
     solve: async (job, ...rest) =>
       pool.solve(job, await threads(job), ...rest).catch(error => {
         refused.add(mode)
@@ -188,19 +190,17 @@ function starter(url: string): () => Worker {
 }
 
 async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
-  const { assets, codeAssets, mode } = settings
+  const { assets, codeAssets, mode, signal } = settings
   // If there are workers, this mode is the last resort, or asked for, because the page's policy refuses them. It would refuse
   // WebAssembly too, and report one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
-  const closed = new AbortController()
   const [name, pin] = PAGE_SCRIPTS[puzzle]
   const url = codeUrl(codeAssets, name)
   const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {
     mode: 'page',
-    solve: async (job, ...rest) => solvePage(await kernel, job, ...rest, closed.signal),
-    close: () => closed.abort(),
+    solve: async (job, ...rest) => solvePage(await kernel, job, ...rest, signal),
   }
 }
 

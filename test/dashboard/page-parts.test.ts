@@ -8,8 +8,6 @@ import { duration, exact, milliseconds, percent, rate, short } from '../../src/d
 import { limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
 import { type ServiceState, serviceState } from '../../src/dashboard/service-state.ts'
-import { SiteNames, type SiteRecords } from '../../src/dashboard/site-names.ts'
-import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { numbers } from '../harness/values.ts'
@@ -190,29 +188,4 @@ describe('problems', () => {
     assert.match(limitText('siteverify', 'junk', ofProxy), /raise nothing/)
     assert.equal(limitText('later', 'address', WELL), '')
   })
-})
-
-test('names of sites: a store that fails or hangs holds nobody up; what was known stays', async () => {
-  let nowMs = 0
-  const site = { ...SITE_DEFAULTS, siteKey: 'site_a', name: 'shop', createdAt: 0, updatedAt: 0 }
-  const source: SiteRecords = { records: () => new Promise(done => setImmediate(done, { sites: [site] })) }
-  const names = new SiteNames(source, () => nowMs)
-  assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
-  await Promise.race([names.refresh(), names.refresh()]) // the second waits for the read of the first
-  assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
-  nowMs += 60_000
-  source.records = () => Promise.reject(new Error('away'))
-  await names.refresh()
-  assert.equal(names.get('site_a'), 'shop')
-  nowMs += 60_000
-  let reads = 0
-  source.records = () => {
-    reads++
-    return new Promise(() => {})
-  }
-  await names.refresh()
-  nowMs += 60_000
-  await names.refresh()
-  assert.equal(reads, 1, 'one that hangs is not asked again')
-  assert.equal(names.get('site_a'), 'shop')
 })

@@ -1,10 +1,9 @@
 /** A dashboard on a real admin port with a history that the test supplies. */
 
 import { startAdminServer } from '../../src/admin/admin-server.ts'
-import { dashboardRoutes } from '../../src/dashboard/dashboard-routes.ts'
+import { dashboardRoutes } from '../../src/dashboard/dashboard.ts'
 import type { History } from '../../src/dashboard/history.ts'
 import type { ServiceState } from '../../src/dashboard/service-state.ts'
-import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
@@ -38,8 +37,12 @@ export async function serveHistory(history: History, state: () => ServiceState =
     askStats: async () => {},
     workersWanted: () => state().workers,
   }
-  const siteNames = new SiteNames({ records: async () => ({ sites: [] }) })
-  const routes = dashboardRoutes(history, siteNames, state, new URL('../../dist/dashboard/', import.meta.url))
+  const routes = dashboardRoutes(
+    history,
+    () => false,
+    state,
+    new URL('../../dist/dashboard/', import.meta.url),
+  )
   const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
   const server = await startAdminServer(place, supervisor, routes, createLogger('silent'))
   leftovers.add({ stop: async () => server!.close().closeAllConnections() })

@@ -23,7 +23,7 @@ const UNREACHED_BITS = 32
 const HASHERS: Readonly<Record<ContenderName, (nonce: string) => Promise<Hasher>>> = {
   simd: async nonce => ofSolver(wasmSolver(await bytesOf('/simd.wasm')), nonce),
   scalar: async nonce => ofSolver(wasmSolver(await bytesOf('/scalar.wasm')), nonce),
-  script: async nonce => ofSolver(scriptSolver, nonce),
+  script: async nonce => ofSolver(scriptSolver(), nonce),
   hashwx: async nonce => ofSolver(hashwxSolver(await bytesOf('/hashwx.wasm')), nonce, HASHWX_STRIDE),
   hashwxScript: async nonce => ofSolver(hashwxScriptSolver(hashwxExports), nonce, HASHWX_STRIDE),
   cap: async nonce => {

@@ -1,6 +1,5 @@
 /** Numbers and times as text. */
 
-const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
 const ONE_DECIMAL = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
@@ -11,9 +10,7 @@ export function orDash(value: number | null | undefined, text: (value: number) =
 }
 
 /** "1,234,567". */
-export function exact(count: number): string {
-  return WHOLE.format(count)
-}
+export const exact = new Intl.NumberFormat('en').format
 
 /** "0", "12", "1.23k", "4.5M". */
 export function short(value: number): string {
@@ -51,21 +48,15 @@ export function duration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-const CLOCK = new Intl.DateTimeFormat('en', { timeStyle: 'short', hourCycle: 'h23' })
-const CLOCK_SECONDS = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
 const DAY = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' })
 
 /** "14:05", in the viewer's time zone, like all times here. */
-export function clock(ms: number): string {
-  return CLOCK.format(ms)
-}
+export const clock = new Intl.DateTimeFormat('en', { timeStyle: 'short', hourCycle: 'h23' }).format
 
 /** "14:05:10". */
-export function clockSeconds(ms: number): string {
-  return CLOCK_SECONDS.format(ms)
-}
+export const clockSeconds = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' }).format
 
 /** "Mon, Mar 3, 14:05". */
 export function moment(ms: number): string {
-  return `${DAY.format(ms)}, ${CLOCK.format(ms)}`
+  return `${DAY.format(ms)}, ${clock(ms)}`
 }

@@ -237,11 +237,9 @@ const MILLISECONDS = { text: milliseconds, tick: milliseconds }
 const COUNTS = { text: exact, tick: short, axisEnd: 2, isWhole: true }
 
 function latencyPlot(heading: string, percentiles: (data: DashboardData) => Percentiles): PlotSpec {
-  const values = (data: DashboardData) => {
-    const { p50, p95, p99 } = percentiles(data)
-    return [p50, p95, p99]
-  }
-  return { heading, curves: ['p50', 'p95', 'p99'], ...MILLISECONDS, axisEnd: 0.5, values }
+  const curves = ['p50', 'p95', 'p99'] as const
+  const values = (data: DashboardData) => curves.map(name => percentiles(data)[name])
+  return { heading, curves, ...MILLISECONDS, axisEnd: 0.5, values }
 }
 
 const LATENCY: LinePanelSpec = {

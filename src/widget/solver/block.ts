@@ -97,16 +97,17 @@ export function difficultyMask(difficulty: number): number {
   return difficulty === 0 ? 0 : -1 << (32 - difficulty)
 }
 
+/** A scan of several lanes takes a multiple of this many counters. */
+const LANES = 4
+
 /**
  * Makes a solver that searches block by block. Counters of fewer than 16 digits, and a rest that does not fill the lanes, are tried one
  * by one.
  *
- * @param open called for each search. Returns the search's block, and the scan that reads it
- * @param lanes counters that a scan tries at once
+ * @param scan reads the block, which is set anew before each scan, so searches may take turns
  */
-export function blockSolver(open: () => { block: Block; scan: BlockScan }, lanes: number): Solver {
+export function blockSolver(block: Block, scan: BlockScan): Solver {
   return (nonce, difficulty) => {
-    const { block, scan } = open()
     const mask = difficultyMask(difficulty)
     const isProof = (counter: number) => (digestWords(proofInput(nonce, counter))[0]! & mask) === 0
     return (start, count) => {
@@ -115,7 +116,7 @@ export function blockSolver(open: () => { block: Block; scan: BlockScan }, lanes
         const from = counter % BLOCK_SIZE
         const blockStart = counter - from
         const length = Math.min(BLOCK_SIZE - from, end - counter)
-        const scanned = counter < FIRST_COUNTER ? 0 : length - (length % lanes)
+        const scanned = counter < FIRST_COUNTER ? 0 : length - (length % LANES)
         if (scanned === 0) {
           if (isProof(counter)) return counter
           counter++

@@ -1,4 +1,4 @@
-/** The page's side of the hidden frame, which starts workers for the page (worker-loop.ts). */
+/** The page's side of the hidden frame, which starts workers for the page (../worker.ts). */
 
 import { listen, takeOut, unclobbered } from '../dom.ts'
 import { END_WORKER, START_WORKER } from './job.ts'

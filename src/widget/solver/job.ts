@@ -1,5 +1,5 @@
 /**
- * A job for the solvers, its result, and the messages between the widget (pool.ts) and its workers (worker-loop.ts):
+ * A job for the solvers, its result, and the messages between the widget (pool.ts) and its workers (../worker.ts):
  *
  *   worker -> widget   ready
  *   widget -> worker   prepare: the kernel, mostly before the challenge is there
@@ -84,6 +84,4 @@ export interface SolverSession {
   readonly mode: Mode
   /** @param gpuCounter found by the GPU meanwhile; may never settle, and never rejects */
   solve(job: Job, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
-  /** May be called more than once. */
-  readonly close: () => void
 }

@@ -1,4 +1,4 @@
-/** SHA-256 (FIPS 180-4) in plain JavaScript, for the solvers and for pages that have no `crypto.subtle`. */
+/** SHA-256 (FIPS 180-4) of one block in plain JavaScript, for the solvers and for pages that have no `crypto.subtle`. */
 
 /** Fractions of the first eight primes' square roots (5.3.3). */
 export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
@@ -34,34 +34,25 @@ export function round(state: Int32Array, input: number): void {
 
 const encoder = new TextEncoder()
 
-/** A text's UTF-8 bytes, padded to whole blocks of 16 words (5.1.1). */
+/** A text's bytes, padded to the one block of 16 words (5.1.1) that a proof's input and a seed's always fit. */
 export function paddedWords(text: string): Int32Array {
   const bytes = encoder.encode(text)
-  const { length } = bytes
-  const words = new Int32Array(((length + 8) >> 6) * 16 + 16)
-  const put = (byte: number, at: number) => {
-    words[at >> 2]! |= byte << (24 - (at & 3) * 8)
-  }
-  bytes.forEach(put)
-  put(0x80, length)
-  words[words.length - 1] = length * 8
-  return words
+  const block = new DataView(new ArrayBuffer(64)) // reads and writes big-endian words
+  new Uint8Array(block.buffer).set([...bytes, 0x80])
+  block.setInt32(60, bytes.length * 8)
+  return Int32Array.from({ length: 16 }, (_, index) => block.getInt32(4 * index))
 }
 
-/** The digest of a text's UTF-8 bytes, in eight words. */
+/** The digest of such a text, in eight words. */
 export function digestWords(text: string): Int32Array {
-  const words = paddedWords(text)
-  const hash = Int32Array.from(INITIAL_STATE)
   const schedule = new Int32Array(64)
-  for (let start = 0; start < words.length; start += 16) {
-    schedule.set(words.subarray(start, start + 16))
-    for (let t = 16; t < 64; t++) {
+  schedule.set(paddedWords(text))
+  const state = Int32Array.from(INITIAL_STATE)
+  for (let t = 0; t < 64; t++) {
+    if (t > 15)
       schedule[t] =
         sigma1(schedule[t - 2]!) + schedule[t - 7]! + sigma0(schedule[t - 15]!) + schedule[t - 16]!
-    }
-    const state = hash.slice()
-    for (let t = 0; t < 64; t++) round(state, ROUND_CONSTANTS[t]! + schedule[t]!)
-    for (let index = 0; index < 8; index++) hash[index]! += state[index]!
+    round(state, ROUND_CONSTANTS[t]! + schedule[t]!)
   }
-  return hash
+  return state.map((word, index) => word + INITIAL_STATE[index]!)
 }

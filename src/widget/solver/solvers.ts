@@ -13,20 +13,16 @@ import {
 import type { SolverKind } from './job.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
 
-/** Counters that a scan tries at once. The scalar kernel would take any number. */
-const LANES = { script: 1, kernel: 4 } as const
-
-export const scriptSolver: Solver = blockSolver(() => {
+export function scriptSolver(): Solver {
   const block = new Block()
   const digits = lastFourDigits()
-  const scan: BlockScan = (from, to, mask) => {
+  return blockSolver(block, (from, to, mask) => {
     for (let index = from; index < to; index++) {
       if ((firstWord(block, digits[index]!) & mask) === 0) return index
     }
     return -1
-  }
-  return { block, scan }
-}, LANES.script)
+  })
+}
 
 /** Schedule words that vary within a block. Those that do not stay 0, because `roundInputs` and `scheduleSums` have them already. */
 const schedule = new Int32Array(64)
@@ -82,15 +78,12 @@ interface KernelExports {
  * @throws WebAssembly.CompileError
  */
 export function wasmSolver(bytes: BufferSource): Solver {
-  const module = new WebAssembly.Module(bytes)
-  return blockSolver(() => {
-    const { exports } = new WebAssembly.Instance(module)
-    const { memory, scan } = exports as unknown as KernelExports
-    const words = new Int32Array(memory.buffer)
-    words.set(lastFourDigits(), MEMORY.digits / 4)
-    words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
-    return { block: new Block(memory.buffer), scan }
-  }, LANES.kernel)
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
+  const { memory, scan } = exports as unknown as KernelExports
+  const words = new Int32Array(memory.buffer)
+  words.set(lastFourDigits(), MEMORY.digits / 4)
+  words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
+  return blockSolver(new Block(memory.buffer), scan)
 }
 
 export interface ChosenSolver {
@@ -104,5 +97,5 @@ export function chooseSolver(kernel: ArrayBuffer | undefined): ChosenSolver {
   } catch {
     // The policy forbids compiling; plain JavaScript always works.
   }
-  return { solver: scriptSolver, kind: 'script' }
+  return { solver: scriptSolver(), kind: 'script' }
 }

@@ -3,9 +3,66 @@
  * same title there; test/dashboard/grafana.test.ts checks this.
  */
 
-import { ENDPOINT_NAMES, type EndpointName } from '../../domain/endpoint.ts'
-import { METRICS, type MetricKey } from '../../metrics/table.ts'
-import { HEATMAP, lines, type PanelKind, RED_AT_0, STACKED, stat, TABLE, UP_OR_AWAY } from './panel-kinds.ts'
+import { ENDPOINT_NAMES, type EndpointName } from '../domain/endpoint.ts'
+import { METRICS, type MetricKey } from '../metrics/table.ts'
+
+/** A kind of Grafana's panels. What is not set here has Grafana's default. */
+interface PanelKind {
+  readonly type: string
+  readonly fieldConfig: { readonly defaults: object; readonly overrides: readonly object[] }
+  readonly options?: object
+  /** Options of each query. By default, a query asks for a value at each step of the range. */
+  readonly target?: object
+}
+
+function steps(...colors: [color: string, from: number | null][]) {
+  return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
+}
+
+const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
+const UP_OR_AWAY = {
+  ...RED_AT_0,
+  mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
+}
+
+function stat(unit: string, defaults: object = {}, graphMode = 'area'): PanelKind {
+  const plain = { unit, thresholds: steps(['text', null]), color: { mode: 'thresholds' }, noValue: '–' }
+  const fieldConfig = { defaults: { ...plain, ...defaults }, overrides: [] }
+  return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
+}
+
+function lines(unit: string, defaults: object = {}): PanelKind {
+  const plain = { unit, min: 0, custom: { fillOpacity: 8, showPoints: 'never' } }
+  return {
+    type: 'timeseries',
+    fieldConfig: { defaults: { ...plain, ...defaults }, overrides: [] },
+    options: {
+      legend: { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: ['lastNotNull', 'max'] },
+      tooltip: { mode: 'multi', sort: 'desc' },
+    },
+  }
+}
+
+const STACKING = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
+const STACKED = lines('reqps', { custom: STACKING })
+
+const HEATMAP: PanelKind = {
+  type: 'heatmap',
+  fieldConfig: { defaults: { unit: 'short' }, overrides: [] },
+  options: { rowsFrame: { layout: 'le' }, color: { mode: 'scheme', scheme: 'Blues' }, showValue: 'never' },
+  target: { format: 'heatmap' },
+}
+
+const HIDDEN = [{ id: 'custom.hidden', value: true }]
+
+const TABLE: PanelKind = {
+  type: 'table',
+  fieldConfig: {
+    defaults: { unit: 'short' },
+    overrides: [{ matcher: { id: 'byRegexp', options: 'Time|Value' }, properties: HIDDEN }],
+  },
+  target: { range: false, instant: true, format: 'table' }, // a single value, at the end of the range
+}
 
 const INTERVAL = '[$__rate_interval]'
 const CHOSEN = 'deployment=~"$deployment",instance=~"$instance"'
@@ -69,17 +126,27 @@ const TEXTS = {
   signingKeys: 'The signing key of each host. All must be equal, except while a secret is rotated.',
 }
 
-type Panel = ReturnType<typeof panel>
-type About = MetricKey | keyof typeof TEXTS
-/** Each is keyed by its curve's name, in which Grafana replaces {{label}} by the label's value. */
-type Queries = Readonly<Record<string, string>>
+const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 /**
  * @param id must never change, because links to panels have it
  * @param about the text that describes the panel, or the metric whose help does
+ * @param queries by their curves' names, in which Grafana replaces {{label}} by the label's value
  */
-function panel(id: number, title: string, about: About, kind: PanelKind, queries: Queries) {
-  return { id, title, about, kind, queries }
+function panel(
+  id: number,
+  title: string,
+  about: MetricKey | keyof typeof TEXTS,
+  kind: PanelKind,
+  queries: Readonly<Record<string, string>>,
+): object {
+  const { target, ...rest } = kind
+  const targets = Object.entries(queries).map(([legendFormat, expr], index) => {
+    const refId = String.fromCharCode(65 + index) // A, B, C ...
+    return { refId, datasource: DATA_SOURCE, expr, legendFormat, range: true, instant: false, ...target }
+  })
+  const description = about in TEXTS ? TEXTS[about as keyof typeof TEXTS] : METRICS[about as MetricKey].help
+  return { id, title, description, datasource: DATA_SOURCE, ...rest, targets }
 }
 
 const HEALTH = [
@@ -223,7 +290,7 @@ const BUILDS = [
 ]
 
 /** Each heading has lines of panels below it. The panels of a line share its width. Ids of headings must not change either. */
-const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
+const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: object[]][]][] = [
   [1000, 'Health', [4, HEALTH]],
   [1001, 'Traffic', [8, TRAFFIC]],
   [1002, 'Refusals and failures', [8, REASONS], [8, LIMITS]],
@@ -236,7 +303,6 @@ const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number
 
 /** Columns of Grafana's grid. The number of panels in a line must divide it. */
 const WIDTH = 24
-const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 function sectionsJson(): object[] {
   let y = 0
@@ -245,21 +311,11 @@ function sectionsJson(): object[] {
     const all: object[] = [{ ...heading, gridPos: { h: 1, w: WIDTH, x: 0, y: y++ } }]
     for (const [h, panels] of lines) {
       const w = WIDTH / panels.length
-      all.push(...panels.map((panel, place) => panelJson(panel, { h, w, x: w * place, y })))
+      all.push(...panels.map((panel, place) => ({ ...panel, gridPos: { h, w, x: w * place, y } })))
       y += h
     }
     return all
   })
-}
-
-function panelJson({ id, title, about, kind, queries }: Panel, gridPos: object): object {
-  const { target, ...rest } = kind
-  const targets = Object.entries(queries).map(([legendFormat, expr], index) => {
-    const refId = String.fromCharCode(65 + index) // A, B, C ...
-    return { refId, datasource: DATA_SOURCE, expr, legendFormat, range: true, instant: false, ...target }
-  })
-  const description = about in TEXTS ? TEXTS[about as keyof typeof TEXTS] : METRICS[about as MetricKey].help
-  return { id, title, description, datasource: DATA_SOURCE, ...rest, targets, gridPos }
 }
 
 function variable(name: string, label: string, query: string) {
