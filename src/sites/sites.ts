@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { isWide } from '../addresses/address.ts'
-import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
+import { type Author, auditEntry, type RecordChange, siteChanges } from '../domain/audit.ts'
 import { publicSuffixOf } from '../domain/origin.ts'
 import {
   type ApiKeyRecord,
@@ -150,18 +150,21 @@ async function changeSite(
   return after
 }
 
-/** Writes only if something changes. */
+/** Writes only if something changes. @throws OperatorError if the key is revoked; an expired one may change */
 export async function updateApiKey(
   store: SiteStore,
   id: string,
-  options: KeyOptions,
+  change: KeyOptions | Pick<ApiKeyRecord, 'revokedAt'>,
   author: Author = authorOfCommand(),
 ): Promise<ApiKeyRecord> {
-  const before = await unrevokedKey(store, id)
-  const { expiresAt: expiresBefore = null } = before
-  const { name = before.name, expiresAt = expiresBefore } = options
-  if (name === before.name && expiresAt === expiresBefore) return before
-  return changeKey(store, before, { ...(name !== undefined && { name }), expiresAt }, author)
+  const before = await store.readApiKey(id)
+  if (before === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
+  if (before.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
+  const after = { ...before, ...change, updatedAt: nextUpdatedAt(before, Date.now()) }
+  const written = { apiKey: after, expected: before }
+  if (auditEntry(written, author).changes.length === 0) return before
+  await commit(store, [written], author)
+  return after
 }
 
 export async function revokeApiKey(
@@ -169,27 +172,7 @@ export async function revokeApiKey(
   id: string,
   author: Author = authorOfCommand(),
 ): Promise<ApiKeyRecord> {
-  const before = await unrevokedKey(store, id)
-  return changeKey(store, before, { revokedAt: Date.now() }, author)
-}
-
-/** Finds an API key, expired or not. @throws OperatorError if it is revoked */
-async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
-  const key = await store.readApiKey(id)
-  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
-  if (key.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
-  return key
-}
-
-async function changeKey(
-  store: SiteStore,
-  before: ApiKeyRecord,
-  change: Partial<ApiKeyRecord>,
-  author: Author,
-): Promise<ApiKeyRecord> {
-  const after = { ...before, ...change, updatedAt: nextUpdatedAt(before, Date.now()) }
-  await commit(store, [{ apiKey: after, expected: before }], author)
-  return after
+  return updateApiKey(store, id, { revokedAt: Date.now() }, author)
 }
 
 /** Writes all changes, or none. @throws OperatorError if a record is no longer the expected one, or the store has another revision */
