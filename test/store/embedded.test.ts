@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { deserialize, serialize } from 'node:v8'
 import { loadConfig } from '../../src/config/config.ts'
-import { resolveSecrets } from '../../src/config/secrets.ts'
 import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createLogger } from '../../src/log/logger.ts'
@@ -472,16 +471,6 @@ test('embedded: each file of a data directory gone or damaged: without sites or 
   const why = await startWith('secret', path => [fs.rmSync(path), fs.mkdirSync(path)])
   assert.match(why, /cannot use the secret in .*: it is a directory$/)
   assert.equal(await startWith('state', () => {}), 'used', 'the copy put back')
-})
-
-test('embedded: without hard links, the secret that another process makes at the same time is used by both', t => {
-  const dataDir = temporaryDir('store')
-  mockFs(t, 'linkSync', (_: string, path: string) => {
-    fs.writeFileSync(path, SECRET)
-    throw Object.assign(new Error('link'), { code: 'EPERM' })
-  })
-  assert.deepEqual(resolveSecrets(loadConfig({ POWGATE_DATA_DIR: dataDir }), { makes: true }), [SECRET])
-  assert.deepEqual(fs.readdirSync(dataDir), ['secret'])
 })
 
 test('embedded: the sites are written anew once half of the file is dead, and are the same', async () => {
