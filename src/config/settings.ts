@@ -62,10 +62,6 @@ function choice(options: readonly string[], about: string, fallback = options[0]
   return { accepts: text => options.includes(text), fallback, expects, about }
 }
 
-function onOff(fallback: 'on' | 'off', about: string): Setting {
-  return choice(['on', 'off'], about, fallback)
-}
-
 function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
@@ -104,9 +100,10 @@ export const SETTING_GROUPS = {
     ),
     // Listeners with and without it cannot share a port.
     POWGATE_PROXY_PROTOCOL: untilRestart(
-      onOff(
-        'off',
+      choice(
+        ['on', 'off'],
         'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
+        'off',
       ),
     ),
     // The prefix is part of the keys of limits and used nonces.
@@ -282,9 +279,10 @@ export const SETTING_GROUPS = {
     POWGATE_DEMO: untilRestart(
       choice(['auto', 'on', 'off'], 'Whether /demo is served. auto: from the first start until the next.'),
     ),
-    POWGATE_TEST_KEYS: onOff(
-      'off',
+    POWGATE_TEST_KEYS: choice(
+      ['on', 'off'],
       'Whether the published test keys work, which always pass, fail or are used. Never in production.',
+      'off',
     ),
   },
 } as const satisfies Record<string, Readonly<Record<string, Setting>>>
