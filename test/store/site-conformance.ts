@@ -91,7 +91,7 @@ export function siteConformance(under: () => TestStore): void {
     const said = ('problems' in parsed ? parsed.problems : []).join('\n')
     for (const name of ['minAge', 'limits\\.burst'])
       assert.match(said, new RegExp(`^sites\\[0\\]\\.${name}: there is no such field`, 'm'))
-    const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
+    const entry = { ...SITE_DEFAULTS, siteKey: site.siteKey, name: 'applied' }
     const [isDry, nowMs] = [false, 2]
     const [change] = diffWithFile([entry], [await read()], 'stay', isDry, nowMs).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
