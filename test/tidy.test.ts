@@ -54,7 +54,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   metrics: 'addresses domain http protocol server-build.ts words',
   sites: 'addresses config demo domain log packages store version.ts words',
   check: 'addresses config dashboard demo domain http process server-build.ts sites store version.ts words',
-  explain: 'domain protocol words',
+  explain: 'words',
   admin: 'addresses config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics process protocol store words',
   'version.ts': '',
