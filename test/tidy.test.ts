@@ -44,7 +44,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   domain: 'addresses protocol',
   words: 'domain',
   config: 'addresses domain protocol words',
-  store: 'config domain packages protocol words',
+  store: 'config domain packages words',
   http: 'addresses domain packages protocol words',
   endpoints: 'addresses domain http protocol store',
   openapi: 'domain http packages protocol',
@@ -61,8 +61,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts words',
-  process:
-    'config demo domain endpoints log metrics protocol server-build.ts server.ts store version.ts words',
+  process: 'config demo domain endpoints log metrics server-build.ts server.ts store version.ts words',
   'main.ts': 'config process start.ts',
   'start.ts': 'admin config dashboard http log metrics process sites store words',
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',

@@ -141,10 +141,11 @@ async function runCreate(input: Input): Promise<void> {
   const author = authorOfCommand('site create')
   requireOutput()
   const storeName = nameOfStore()
-  const { site, apiKey, warnings } = await withStore(async store => {
+  const { site, apiKey } = await withStore(async store => {
     await refuseLostNames(store, [wanted.name])
-    return withWarnings(store, () => createSite(store, wanted, author))
+    return createSite(store, wanted, author)
   })
+  const warnings = siteWarnings(site)
   sayIfOutputIsLost(
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
@@ -278,24 +279,13 @@ async function runChange(
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(command)
   const storeName = nameOfStore()
-  const { site, warnings } = await withStore(async store =>
-    withWarnings(store, async () => ({ site: await change(store, siteKey, author) })),
-  )
+  const site = await withStore(store => change(store, siteKey, author))
+  const warnings = siteWarnings(site)
   sayIfOutputIsLost(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
   printLine(`${outcome(site)} in ${storeName}.`, '')
   printPairs(siteLines(site))
   printWarnings(warnings)
-}
-
-/** Adds warnings by the living hosts, read first: failing after the change, the command would seem to have changed nothing. */
-async function withWarnings<Done extends { readonly site: SiteRecord }>(
-  store: SiteStore,
-  change: () => Promise<Done>,
-) {
-  const { living } = await store.livingHosts()
-  const done = await change()
-  return { ...done, warnings: siteWarnings(done.site, living) }
 }
 
 function stateText({ active }: SiteRecord): string {

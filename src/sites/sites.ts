@@ -16,7 +16,6 @@ import {
 } from '../domain/site.ts'
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
-import type { HostNote } from '../store/hosts.ts'
 import type { SiteStore } from '../store/store.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 
@@ -218,9 +217,8 @@ function userName(): string {
 const CARRIER_V6_BITS = 32
 
 /** Settings that are valid, but may be a mistake. */
-export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): string[] {
-  const { known, origins, puzzle } = completed(site)
-  const hostsWithoutPuzzle = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
+export function siteWarnings(site: SiteRecord): string[] {
+  const { known, origins } = completed(site)
   const wide = known.networks.filter(range => isWide(range, CARRIER_V6_BITS))
   return [
     ...wide.map(
@@ -232,9 +230,5 @@ export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): stri
         ? []
         : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
     }),
-    ...hostsWithoutPuzzle.map(
-      ({ name, version }) =>
-        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
-    ),
   ].map(text => `site ${site.siteKey}: ${text}`)
 }

@@ -4,8 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { mock, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
@@ -68,35 +66,6 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
   await store.close()
-})
-
-test('a site of HashWX: commands and check warn of a host that does not know it, and of no other', async () => {
-  const store = await second.openSites()
-  const { puzzles: _, ...note } = (await store.livingHosts()).living[0]!
-  const warning = (siteKey: string) =>
-    `site ${siteKey}: old:8080 (powgate 0.0.9) does not know hashwx: it issues challenges of sha256 and refuses solutions of hashwx until it is upgraded`
-  const noteOld = () => store.noteHost('old', { ...note, id: 'old', name: 'old:8080', version: '0.0.9' })
-  const { siteKey } = await powgate.json('site create --name moving')
-  const quiet = await powgate.json(`site update ${siteKey} --puzzle hashwx`)
-  const calls = [`site update ${siteKey} --puzzle hashwx`, 'site create --name new --puzzle hashwx', 'check']
-  const told = []
-  for (const call of calls) {
-    await noteOld() // the calls before may have taken 20 s
-    told.push((await powgate.json(call)).warnings.filter((text: string) => /hashwx/.test(text)))
-  }
-  await noteOld()
-  const back = await powgate.json(`site update ${siteKey} --puzzle sha256`)
-  const file = join(temporaryDir('hosts'), 'sites.json')
-  const sites = [{ siteKey, name: 'moving', puzzle: 'hashwx' }]
-  writeFileSync(file, JSON.stringify({ format: 'powgate-sites', version: 1, sites }))
-  await noteOld()
-  const { changed } = await powgate.json('apply -f', file)
-  await store.noteHost('old', null)
-  await store.close()
-  const own = [warning(siteKey)]
-  assert.deepEqual([quiet.warnings, told[0], back.warnings, changed[0].warnings], [[], own, [], own])
-  assert.match(told[1]![0], /^site \S+: old:8080 .* does not know hashwx/)
-  assert.ok(told[2]!.includes(own[0]!))
 })
 
 test('a host that was killed may start with other settings; one that shares its name with a living host may not', async () => {
