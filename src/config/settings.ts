@@ -3,16 +3,13 @@
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
 import { LIMIT_MAX } from '../domain/limits.ts'
+import type { ValueRule } from '../domain/value-forms.ts'
 
-export interface Setting {
-  readonly accepts: (text: string) => boolean
+/** A secret one may stand in a file that `<NAME>_FILE` names. */
+export interface Setting extends ValueRule {
   /** The default; empty for none. */
   readonly fallback: string
-  /** Completes "expected ...". */
-  readonly expects: string
   readonly about: string
-  /** The value is never printed, and may stand in a file that `<NAME>_FILE` names. */
-  readonly isSecret?: true
   /** SIGHUP does not change the value. */
   readonly needsRestart?: true
 }
