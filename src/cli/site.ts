@@ -150,9 +150,8 @@ async function runCreate(input: Input): Promise<void> {
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
-    const { siteKey, ...settings } = site
-    const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    return printJson({ ...keys, ...settings, store: storeName, warnings })
+    const keys = { siteKey: site.siteKey, apiKey, apiKeyId: apiKeyId(apiKey) } // these come first
+    return printJson({ ...keys, ...site, store: storeName, warnings })
   }
   printLine(
     `The site was created in ${storeName}. Its API key is secret and is not shown again: keep it now.`,
