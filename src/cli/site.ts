@@ -2,7 +2,6 @@
 
 import { configFlag } from '../config/config.ts'
 import { isNotDemo } from '../demo/site.ts'
-import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
@@ -15,7 +14,6 @@ import {
   createSite,
   deletion,
   findSite,
-  raiseSite,
   siteWarnings,
   updateSite,
 } from '../sites/sites.ts'
@@ -244,15 +242,13 @@ async function runUpdate(input: Input): Promise<void> {
   const given = givenFields(input)
   if (given.size === 0)
     throw new UsageError(`site update: expected something to change; see ${PROGRAM} site update --help`)
-  const change: Change = (store, siteKey, author) =>
-    updateSite(store, siteKey, before => withGiven(before, given), author)
+  const change = (before: SiteRecord) => withGiven(before, given)
   await runChange(input, 'site update', change, () => 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
   const command = active ? 'site enable' : 'site disable'
-  const change: Change = (store, siteKey, author) => updateSite(store, siteKey, { active }, author)
-  await runChange(input, command, change, site => `The site is ${stateText(site)}`)
+  await runChange(input, command, { active }, site => `The site is ${stateText(site)}`)
 }
 
 async function runRaise(input: Input): Promise<void> {
@@ -263,22 +259,19 @@ async function runRaise(input: Input): Promise<void> {
   if (bits === 0 && duration !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = duration === undefined ? undefined : { bits, until: Date.now() + durationMs(duration)! }
-  const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
-  await runChange(input, 'site raise', change, () => `The site is ${bits === 0 ? 'not raised' : 'raised'}`)
+  await runChange(input, 'site raise', { raise }, () => `The site is ${bits === 0 ? 'not raised' : 'raised'}`)
 }
-
-type Change = (store: SiteStore, siteKey: string, author: Author) => Promise<SiteRecord>
 
 async function runChange(
   input: Input,
   command: string,
-  change: Change,
+  change: Parameters<typeof updateSite>[2],
   outcome: (site: SiteRecord) => string,
 ): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(command)
   const storeName = nameOfStore()
-  const site = await withStore(store => change(store, siteKey, author))
+  const site = await withStore(store => updateSite(store, siteKey, change, author))
   const warnings = siteWarnings(site)
   sayIfOutputIsLost(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })

@@ -110,40 +110,24 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
-/** @param change the settings to change, or a function that computes all */
+/**
+ * Writes only if something changes.
+ *
+ * @param change the settings to change, or a function that computes all; or until when challenges are harder: undefined for no longer
+ */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
-  change: SiteOptions | ((before: SiteRecord) => SiteSettings),
+  change:
+    | SiteOptions
+    | { readonly raise: SiteRecord['raise'] | undefined }
+    | ((before: SiteRecord) => SiteSettings),
   author: Author = authorOfCommand(),
-): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, (before, updatedAt) => {
-    const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-    return siteRecord(settings, before, updatedAt)
-  })
-}
-
-/** Makes a site's challenges harder until a time. @param raise undefined ends the present raise */
-export async function raiseSite(
-  store: SiteStore,
-  siteKey: string,
-  raise: SiteRecord['raise'] | undefined,
-  author: Author = authorOfCommand(),
-): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, (before, updatedAt) =>
-    siteRecord(before, { ...before, raise }, updatedAt),
-  )
-}
-
-/** Writes only if something changes. @param changed returns the site's new record */
-async function changeSite(
-  store: SiteStore,
-  siteKey: string,
-  author: Author,
-  changed: (before: SiteRecord, updatedAt: number) => SiteRecord,
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
-  const after = changed(before, nextUpdatedAt(before, Date.now()))
+  const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
+  const kept = 'raise' in change ? { ...before, raise: change.raise } : before
+  const after = siteRecord(settings, kept, nextUpdatedAt(before, Date.now()))
   if (siteChanges(before, after).length === 0) return before
   await commit(store, [{ site: after, expected: before }], author)
   return after
@@ -164,14 +148,6 @@ export async function updateApiKey(
   if (auditEntry(written, author).changes.length === 0) return before
   await commit(store, [written], author)
   return after
-}
-
-export async function revokeApiKey(
-  store: SiteStore,
-  id: string,
-  author: Author = authorOfCommand(),
-): Promise<ApiKeyRecord> {
-  return updateApiKey(store, id, { revokedAt: Date.now() }, author)
 }
 
 /** Writes all changes, or none. @throws OperatorError if a record is no longer the expected one, or the store has another revision */

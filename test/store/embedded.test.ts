@@ -15,7 +15,7 @@ import { apiKeyId } from '../../src/domain/site.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { prepareStart } from '../../src/sites/prepare-start.ts'
 import { writeServiceUrl } from '../../src/sites/service-files.ts'
-import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
+import { createSite, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { EmbeddedSites, SITES_JSONL } from '../../src/store/embedded/sites-file.ts'
@@ -511,12 +511,12 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const bytes = fs.readFileSync(path)
   const makeRoom = fillDisk(t)
   const isFull = /^OperatorError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full,/
-  await assert.rejects(revokeApiKey(file, id), isFull)
+  await assert.rejects(updateApiKey(file, id, { revokedAt: Date.now() }), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
   assert.deepEqual(fs.readFileSync(path), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
-  assert.ok((await revokeApiKey(file, id)).revokedAt)
+  assert.ok((await updateApiKey(file, id, { revokedAt: Date.now() })).revokedAt)
   await file.closeFile()
 })
 

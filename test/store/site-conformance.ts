@@ -15,7 +15,7 @@ import {
 import { unknownFields } from '../../src/domain/site-fields.ts'
 import { diffWithFile, exportFile } from '../../src/sites/export-file.ts'
 import { parseExportFile } from '../../src/sites/parse-export-file.ts'
-import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { OperatorError } from '../../src/words/errors.ts'
@@ -84,7 +84,7 @@ export function siteConformance(under: () => TestStore): void {
     }
     await updateSite(store(), site.siteKey, { name: 'renamed' })
     await assertKept()
-    await raiseSite(store(), site.siteKey, { bits: 1, until: Date.now() + 60_000 })
+    await updateSite(store(), site.siteKey, { raise: { bits: 1, until: Date.now() + 60_000 } })
     await assertKept()
     const file = exportFile([await read()])
     const parsed = parseExportFile(Buffer.from(JSON.stringify(file)))
@@ -124,7 +124,7 @@ export function siteConformance(under: () => TestStore): void {
     const { record: key } = await createApiKey(store(), site.siteKey)
     const disabled = await updateSite(store(), site.siteKey, { active: false })
     assert.equal(disabled.updatedAt, site.updatedAt + 1)
-    const revoked = await revokeApiKey(store(), key.id)
+    const revoked = await updateApiKey(store(), key.id, { revokedAt: Date.now() })
     await directory.refresh()
     assert.ok(await writeSite(store(), site, disabled))
     assert.ok(await store().commit([{ apiKey: key, expected: revoked }], AUTHOR))
