@@ -20,7 +20,7 @@ import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { Overload } from './http/overload.ts'
 import { EventLog } from './log/event-log.ts'
-import { type Logger, logLinesLost, throttled } from './log/logger.ts'
+import { type Logger, logOutput, throttled } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
@@ -77,7 +77,7 @@ export async function startServer(
       connectionsMax,
       // A 0 in place of evictions that are not known yet would seem to grow later.
       ...(watch.last && { clockOffset: watch.last.clockAheadSeconds, evictedKeys: watch.last.evictedKeys }),
-      logLinesLost: logLinesLost(),
+      logLinesLost: logOutput.linesLost,
     }),
     storeTrouble: () => store.trouble(),
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),

@@ -9,7 +9,7 @@ import { claimPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
 import { fewConnections } from './http/open-files.ts'
-import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
+import { createLogger, logDestination, logOutput } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
 import { HostRegistry } from './process/host-registry.ts'
@@ -41,7 +41,7 @@ async function runPrimary(): Promise<void> {
     // The embedded store notes no host.
     setInterval(() => backends.update(Math.max(1, hosts.living.length)), BACKENDS_MS).unref()
     const totals = new Totals(() => ({
-      logLinesLost: logLinesLost(),
+      logLinesLost: logOutput.linesLost,
       sitesLost: siteMemory.lostCount,
       hostsDiffer: hosts.differencesToOthers.length,
       redeemLimitUsed: backends.redeemLimitUsed,

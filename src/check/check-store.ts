@@ -135,16 +135,12 @@ function nearestExisting(path: string): string {
 }
 
 async function countSites(store: SiteStore, findings: Findings): Promise<readonly SiteRecord[]> {
-  const [sites, keys, { living }] = await Promise.all([
-    store.listSites(),
-    store.listApiKeys(),
-    store.livingHosts(),
-  ])
+  const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
   const active = sites.filter(site => site.active).length
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
-  for (const site of sites) findings.warnings.push(...siteWarnings(site, living))
+  for (const site of sites) findings.warnings.push(...siteWarnings(site))
   return sites
 }
 

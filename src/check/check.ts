@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.ts'
-import { type Config, configFlag, loadConfig, type ProcessEnvironment } from '../config/config.ts'
+import { type Config, configFlag, loadConfig } from '../config/config.ts'
 import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { IF_GONE, isSecretToBeMade, secretPath } from '../config/secrets.ts'
 import type { ServiceState } from '../dashboard/service-state.ts'
@@ -22,7 +22,7 @@ import { OperatorError } from '../words/errors.ts'
 import { STORE_CAUSES } from '../words/reasons.ts'
 import { checkStore, type Findings, NONE_YET } from './check-store.ts'
 
-export async function check(env: ProcessEnvironment): Promise<Findings> {
+export async function check(env: NodeJS.ProcessEnv): Promise<Findings> {
   const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
   try {
     await examine(loadConfig(env), env, findings)
@@ -33,7 +33,7 @@ export async function check(env: ProcessEnvironment): Promise<Findings> {
   return findings
 }
 
-async function examine(config: Config, env: ProcessEnvironment, findings: Findings): Promise<void> {
+async function examine(config: Config, env: NodeJS.ProcessEnv, findings: Findings): Promise<void> {
   findings.warnings.push(...config.warnings)
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
@@ -83,7 +83,7 @@ function describeAddresses(config: Config, { facts, notes }: Findings): void {
   ])
 }
 
-function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warnings }: Findings): void {
+function describeSecrets(config: Config, env: NodeJS.ProcessEnv, { facts, warnings }: Findings): void {
   const { secrets } = config
   if (secrets.length === 0) {
     const isMissing = isSecretToBeMade(config)

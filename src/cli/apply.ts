@@ -9,7 +9,6 @@ import { isSiteKey } from '../domain/site.ts'
 import { type ApplyPlan, planApply } from '../sites/apply.ts'
 import type { FileContent } from '../sites/export-file.ts'
 import { authorOfCommand, commit, siteWarnings } from '../sites/sites.ts'
-import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -48,7 +47,7 @@ async function runApply(input: Input): Promise<void> {
   const missing = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const content = await readContent(input.required('file'))
   const storeName = nameOfStore()
-  const { plan, hosts } = await withStore(async store => {
+  const plan = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new OperatorError(problemText(plan.problems))
     const drawn = plan.changes.filter(({ isNewSiteKey }) => isNewSiteKey)
@@ -57,17 +56,16 @@ async function runApply(input: Input): Promise<void> {
       drawn.map(({ after }) => after.name),
     )
     if (plan.keysMade.length > 0 && !isDry) requireOutput()
-    const { living: hosts } = await store.livingHosts() // read first: failing after the change, the command would seem to have changed nothing
     if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author, plan.revision)
-    return { plan, hosts }
+    return plan
   })
   if (!isDry && plan.records.length > 0) {
     const ids = plan.keysMade.map(({ record }) => record.id).join(', ')
     const advice = ids && `: revoke the API keys that it made, because nobody knows them (${ids})`
     sayIfOutputIsLost(`apply has changed ${storeName}, but its output is lost${advice}.`)
   }
-  if (input.has('json')) printJson({ ...planJson(plan, hosts, isDry), store: storeName })
-  else printPlan(plan, hosts, isDry, storeName)
+  if (input.has('json')) printJson({ ...planJson(plan, isDry), store: storeName })
+  else printPlan(plan, isDry, storeName)
 }
 
 /** @param path "-" reads standard input. @throws OperatorError with a line for each mistake of the file */
@@ -101,7 +99,7 @@ function problemText(problems: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
-function planJson(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean) {
+function planJson(plan: ApplyPlan, isDry: boolean) {
   const { changes, unchanged, keysAdded, keysMade } = plan
   // In a dry run, a new site has its name in place of a key.
   const apiKeysMade = keysMade.map(({ record: { siteKey, name }, apiKey }) => {
@@ -114,7 +112,7 @@ function planJson(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean) {
       siteKey: isDry && change.isNewSiteKey ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
-      warnings: siteWarnings(change.after, hosts),
+      warnings: siteWarnings(change.after),
     })),
     unchanged,
     ...(keysAdded.length > 0 ? { apiKeysAdded: keysAdded.map(({ id }) => id) } : {}),
@@ -124,7 +122,7 @@ function planJson(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean) {
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean, storeName: string): void {
+function printPlan(plan: ApplyPlan, isDry: boolean, storeName: string): void {
   const { changes, unchanged, keysAdded, keysMade } = plan
   if (changes.length + keysAdded.length + keysMade.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
@@ -136,7 +134,7 @@ function printPlan(plan: ApplyPlan, hosts: readonly HostNote[], isDry: boolean, 
     const key = isDry && isNewSiteKey ? 'with a new key' : after.siteKey
     printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
     printChanges(change.changes, action === 'create')
-    for (const warning of siteWarnings(after, hosts)) printLine(`    warning: ${warning}`)
+    for (const warning of siteWarnings(after)) printLine(`    warning: ${warning}`)
   }
   for (const { id, siteKey } of keysAdded)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)

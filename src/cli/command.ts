@@ -96,11 +96,7 @@ function usageOf({ name, positionals, flags }: Command): string {
 }
 
 /** Reads what follows a command's name, and the variables of the flags that are not given. @throws UsageError */
-export function readInput(
-  command: Command,
-  args: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Input {
+export function readInput(command: Command, args: readonly string[], env: NodeJS.ProcessEnv): Input {
   const { values: given, positionals: words } = parseWords(command, args)
   const values = new Map<string, readonly string[]>()
   command.positionals.forEach((positional, index) => {
@@ -164,7 +160,7 @@ function flagTexts(
   name: string,
   { value, isRequired }: Flag,
   given: GivenFlag,
-  env: Readonly<Record<string, string | undefined>>,
+  env: NodeJS.ProcessEnv,
 ): readonly string[] | undefined {
   if (value === undefined) return given === true ? [] : undefined
   if (Array.isArray(given)) {

@@ -1,19 +1,10 @@
 /** The commands `powgate key ...`, for the API keys of sites. Those that change keys do it by sites/sites.ts. */
 
 import { configFlag } from '../config/config.ts'
-import type { Author } from '../domain/audit.ts'
-import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
+import { API_KEY_ID_PATTERN, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
 import { whenMs } from '../sites/rules.ts'
-import {
-  authorOfCommand,
-  createApiKey,
-  findSite,
-  type KeyOptions,
-  revokeApiKey,
-  updateApiKey,
-} from '../sites/sites.ts'
-import type { SiteStore } from '../store/store.ts'
+import { authorOfCommand, createApiKey, findSite, type KeyOptions, updateApiKey } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import { UsageError } from '../words/errors.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
@@ -127,23 +118,20 @@ async function runList(input: Input): Promise<void> {
 async function runUpdate(input: Input): Promise<void> {
   if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag)))
     throw new UsageError(`key update: expected something to change; see ${PROGRAM} key update --help`)
-  const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
   const renamed = input.has('name')
-  await runChange(input, 'key update', change, ({ name, expiresAt }) =>
+  await runChange(input, 'key update', keyOptions(input), ({ name, expiresAt }) =>
     [...(renamed ? [`is called "${name}" and`] : []), `ends: ${expiryText(expiresAt)}`].join(' '),
   )
 }
 
 async function runRevoke(input: Input): Promise<void> {
-  await runChange(input, 'key revoke', revokeApiKey, () => 'is revoked')
+  await runChange(input, 'key revoke', { revokedAt: Date.now() }, () => 'is revoked')
 }
-
-type Change = (store: SiteStore, id: string, author: Author) => Promise<ApiKeyRecord>
 
 async function runChange(
   input: Input,
   command: string,
-  change: Change,
+  change: Parameters<typeof updateApiKey>[2],
   outcome: (key: ApiKeyView) => string,
 ): Promise<void> {
   const author = authorOfCommand(command)
@@ -151,7 +139,7 @@ async function runChange(
   const key = await withStore(async store => {
     const id = input.required(KEY_ID.name)
     const uses = await store.readUses([id]) // read first: failing after the change, the command would seem to have changed nothing
-    return apiKeyView(await change(store, id, author), uses.get(id))
+    return apiKeyView(await updateApiKey(store, id, change, author), uses.get(id))
   })
   const text = `In ${storeName} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`
   sayIfOutputIsLost(text)

@@ -2,7 +2,6 @@
 
 import { configFlag } from '../config/config.ts'
 import { isNotDemo } from '../demo/site.ts'
-import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
@@ -15,7 +14,6 @@ import {
   createSite,
   deletion,
   findSite,
-  raiseSite,
   siteWarnings,
   updateSite,
 } from '../sites/sites.ts'
@@ -141,17 +139,17 @@ async function runCreate(input: Input): Promise<void> {
   const author = authorOfCommand('site create')
   requireOutput()
   const storeName = nameOfStore()
-  const { site, apiKey, warnings } = await withStore(async store => {
+  const { site, apiKey } = await withStore(async store => {
     await refuseLostNames(store, [wanted.name])
-    return withWarnings(store, () => createSite(store, wanted, author))
+    return createSite(store, wanted, author)
   })
+  const warnings = siteWarnings(site)
   sayIfOutputIsLost(
     `The site ${site.siteKey} was created in ${storeName}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
-    const { siteKey, ...settings } = site
-    const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    return printJson({ ...keys, ...settings, store: storeName, warnings })
+    const keys = { siteKey: site.siteKey, apiKey, apiKeyId: apiKeyId(apiKey) } // these come first
+    return printJson({ ...keys, ...site, store: storeName, warnings })
   }
   printLine(
     `The site was created in ${storeName}. Its API key is secret and is not shown again: keep it now.`,
@@ -244,15 +242,13 @@ async function runUpdate(input: Input): Promise<void> {
   const given = givenFields(input)
   if (given.size === 0)
     throw new UsageError(`site update: expected something to change; see ${PROGRAM} site update --help`)
-  const change: Change = (store, siteKey, author) =>
-    updateSite(store, siteKey, before => withGiven(before, given), author)
+  const change = (before: SiteRecord) => withGiven(before, given)
   await runChange(input, 'site update', change, () => 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
   const command = active ? 'site enable' : 'site disable'
-  const change: Change = (store, siteKey, author) => updateSite(store, siteKey, { active }, author)
-  await runChange(input, command, change, site => `The site is ${stateText(site)}`)
+  await runChange(input, command, { active }, site => `The site is ${stateText(site)}`)
 }
 
 async function runRaise(input: Input): Promise<void> {
@@ -263,39 +259,25 @@ async function runRaise(input: Input): Promise<void> {
   if (bits === 0 && duration !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = duration === undefined ? undefined : { bits, until: Date.now() + durationMs(duration)! }
-  const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
-  await runChange(input, 'site raise', change, () => `The site is ${bits === 0 ? 'not raised' : 'raised'}`)
+  await runChange(input, 'site raise', { raise }, () => `The site is ${bits === 0 ? 'not raised' : 'raised'}`)
 }
-
-type Change = (store: SiteStore, siteKey: string, author: Author) => Promise<SiteRecord>
 
 async function runChange(
   input: Input,
   command: string,
-  change: Change,
+  change: Parameters<typeof updateSite>[2],
   outcome: (site: SiteRecord) => string,
 ): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(command)
   const storeName = nameOfStore()
-  const { site, warnings } = await withStore(async store =>
-    withWarnings(store, async () => ({ site: await change(store, siteKey, author) })),
-  )
+  const site = await withStore(store => updateSite(store, siteKey, change, author))
+  const warnings = siteWarnings(site)
   sayIfOutputIsLost(`${outcome(site)} in ${storeName}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: storeName, warnings })
   printLine(`${outcome(site)} in ${storeName}.`, '')
   printPairs(siteLines(site))
   printWarnings(warnings)
-}
-
-/** Adds warnings by the living hosts, read first: failing after the change, the command would seem to have changed nothing. */
-async function withWarnings<Done extends { readonly site: SiteRecord }>(
-  store: SiteStore,
-  change: () => Promise<Done>,
-) {
-  const { living } = await store.livingHosts()
-  const done = await change()
-  return { ...done, warnings: siteWarnings(done.site, living) }
 }
 
 function stateText({ active }: SiteRecord): string {

@@ -248,14 +248,12 @@ function explanation(response: Response, answer: Fields | undefined): string {
   // Answers to /siteverify have lists of one in their place.
   const [code] = [answer?.code ?? answer?.['error-codes']].flat()
   const [error] = [answer?.error ?? answer?.messages].flat()
-  return [
+  const parts = [
     typeof code === 'string' ? ` ${code}` : ', and not by powgate: look at what stands before it',
     typeof error === 'string' ? `: ${error}` : '',
     retryAfter === null ? '' : ` Retry after ${retryAfter} s.`,
   ]
-    .join('')
-    .replace(/\p{Cc}+/gu, ' ') // it comes from outside and goes to a terminal
-    .slice(0, ERROR_CHARACTERS_MAX)
+  return parts.join('').slice(0, ERROR_CHARACTERS_MAX)
 }
 
 function parseObject(text: string): Fields | undefined {

@@ -16,8 +16,6 @@ export type Config = Readonly<ReturnType<typeof configOf>>
 /** `auto`: on until the service of the first start ends. Workers get `on` or `off`. */
 type DemoMode = 'auto' | 'on' | 'off'
 
-export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
-
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
@@ -55,7 +53,7 @@ function isServiceLink(name: string, value: string): boolean {
 const FILE_SUFFIX = '_FILE'
 
 /** The environment takes precedence over POWGATE_CONFIG_FILE. */
-export function gatherSettings(env: ProcessEnvironment): { values: SettingValues; problems: string[] } {
+export function gatherSettings(env: NodeJS.ProcessEnv): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
   const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
@@ -133,7 +131,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
   return settings
 }
 
-export function loadConfig(env: ProcessEnvironment): Config {
+export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const { values, problems } = gatherSettings(env)
   return parseConfig(values, problems)
 }

@@ -1,7 +1,7 @@
 /** The master secrets (the first signs, all verify): configured, or one made in the data directory. */
 
 import { randomBytes } from 'node:crypto'
-import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -39,20 +39,13 @@ export function isSecretToBeMade(config: Config): boolean {
   return config.secrets.length === 0 && !existsSync(secretPath(config))
 }
 
-/** Leaves the whole file or none, even on a full disk, and never replaces another process's. */
+/** Leaves the whole file or none, even on a full disk. No other process makes one: the store process owns the directory already. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
-  const draft = `${path}.${randomBytes(6).toString('hex')}`
-  const text = `${randomBytes(32).toString('base64url')}\n`
+  const draft = `${path}.new`
   try {
-    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
-    try {
-      linkSync(draft, path)
-    } catch {
-      copyFileSync(draft, path, constants.COPYFILE_EXCL) // the file system has no hard links, or this fails too
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
+    renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })
   }

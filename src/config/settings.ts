@@ -3,16 +3,13 @@
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
 import { LIMIT_MAX } from '../domain/limits.ts'
+import type { ValueRule } from '../domain/value-forms.ts'
 
-export interface Setting {
-  readonly accepts: (text: string) => boolean
+/** A secret one may stand in a file that `<NAME>_FILE` names. */
+export interface Setting extends ValueRule {
   /** The default; empty for none. */
   readonly fallback: string
-  /** Completes "expected ...". */
-  readonly expects: string
   readonly about: string
-  /** The value is never printed, and may stand in a file that `<NAME>_FILE` names. */
-  readonly isSecret?: true
   /** SIGHUP does not change the value. */
   readonly needsRestart?: true
 }
@@ -62,10 +59,6 @@ function choice(options: readonly string[], about: string, fallback = options[0]
   return { accepts: text => options.includes(text), fallback, expects, about }
 }
 
-function onOff(fallback: 'on' | 'off', about: string): Setting {
-  return choice(['on', 'off'], about, fallback)
-}
-
 function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
@@ -104,9 +97,10 @@ export const SETTING_GROUPS = {
     ),
     // Listeners with and without it cannot share a port.
     POWGATE_PROXY_PROTOCOL: untilRestart(
-      onOff(
-        'off',
+      choice(
+        ['on', 'off'],
         'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
+        'off',
       ),
     ),
     // The prefix is part of the keys of limits and used nonces.
@@ -282,9 +276,10 @@ export const SETTING_GROUPS = {
     POWGATE_DEMO: untilRestart(
       choice(['auto', 'on', 'off'], 'Whether /demo is served. auto: from the first start until the next.'),
     ),
-    POWGATE_TEST_KEYS: onOff(
-      'off',
+    POWGATE_TEST_KEYS: choice(
+      ['on', 'off'],
       'Whether the published test keys work, which always pass, fail or are used. Never in production.',
+      'off',
     ),
   },
 } as const satisfies Record<string, Readonly<Record<string, Setting>>>

@@ -17,9 +17,6 @@ const MINUTE_MS = 60_000
 
 export class EventLog {
   readonly #log: Logger
-  readonly #logsInfo: boolean
-  /** True at level trace: then quotas and sampling do not apply. */
-  readonly #isUnbounded: boolean
   readonly #successShare: number
   readonly #addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
@@ -30,8 +27,6 @@ export class EventLog {
   /** @param successShare the share of visitors whose successes are logged, 0 to 1. @param isAddressWhole false: only networks are logged */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
-    this.#logsInfo = log.isLevelEnabled('info')
-    this.#isUnbounded = log.isLevelEnabled('trace')
     this.#successShare = successShare
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
     const categories = new Set(Object.values(OUTCOMES).map(({ category }) => category))
@@ -90,7 +85,6 @@ export class EventLog {
   #judged(exchange: ObservedExchange, judgement: Judged): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
-    if (!this.#logsInfo) return
     const isLogged = passed ? this.#logsSuccess(nonce) : this.#takeFrom(this.#failures, event)
     if (!isLogged) return
     this.#write(exchange, { nonce }, event, passed ? 'verification passed' : 'verification failed', {
@@ -132,12 +126,13 @@ export class EventLog {
     this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part: endpoint, err: error }, 'error')
   }
 
+  /** At level trace, sampling does not apply, nor do quotas. */
   #logsSuccess(nonce: string): boolean {
-    return this.#logsInfo && (this.#isUnbounded || isSampled(nonce, this.#successShare))
+    return this.#log.isLevelEnabled('trace') || isSampled(nonce, this.#successShare)
   }
 
   #takeFrom(quota: Quota, name: string): boolean {
-    return this.#isUnbounded || quota.take(name)
+    return this.#log.isLevelEnabled('trace') || quota.take(name)
   }
 
   #write(

@@ -95,11 +95,6 @@ export class LogOutput implements DestinationStream {
   }
 }
 
-interface Target {
-  readonly fd: number
-  readonly unblock: () => void
-}
-
 /** Node.js has no public way to make a stream non-blocking. */
 interface WithHandle {
   readonly _handle?: { setBlocking?(isBlocking: boolean): void }
@@ -110,7 +105,7 @@ interface WithHandle {
  * all processes that share it. Sockets and terminals cannot be opened anew, and each fork makes them blocking: one system call
  * switches them back before each write.
  */
-function nonBlocking(fd: number): Target {
+function nonBlocking(fd: number) {
   try {
     if (fstatSync(fd).isFIFO()) {
       const own = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)

@@ -8,17 +8,11 @@ import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
-const output = new LogOutput()
-
-export function logLinesLost(): number {
-  return output.linesLost
-}
-
-export const countWaitingLines = () => output.countWaiting()
+export const logOutput = new LogOutput()
 
 export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
-  if (format === 'json' || (format === 'auto' && !isTerminal)) return output
+  if (format === 'json' || (format === 'auto' && !isTerminal)) return logOutput
   const { prettyFactory } = await import('pino-pretty')
   const text = prettyFactory({
     colorize: isTerminal,
@@ -27,7 +21,7 @@ export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<
     translateTime: 'SYS:HH:MM:ss.l',
   })
   // A pino-pretty stream loses the last lines of a process that exits.
-  return { write: line => output.write(text(line)) }
+  return { write: line => logOutput.write(text(line)) }
 }
 
 /** All loggers share these, because a process has one. A secret stays known: lines about an old one may follow a reload. */
@@ -46,7 +40,7 @@ export function createLogger(
   level: string,
   bindings: Record<string, unknown> = {},
   secrets: readonly string[] = [],
-  destination: DestinationStream = output,
+  destination: DestinationStream = logOutput,
 ): Logger {
   scrubToo(secrets)
   const options: LoggerOptions = {
@@ -58,7 +52,7 @@ export function createLogger(
   }
   const log = pino(options, destination)
   // A process has one logger, so this replaces no other's.
-  output.onWorksAgain = (lost, cause) =>
+  logOutput.onWorksAgain = (lost, cause) =>
     log.warn({ lost, cause }, 'log lines were lost; the log can be written again')
   return log
 }

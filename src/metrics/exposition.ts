@@ -24,15 +24,11 @@ export function exposition(values: Values, deployment = ''): string {
     const samplesOf = type === 'histogram' ? histogramSamples : plainSamples
     const samples = samplesOf(metric, flatNames.get(key)!, withZeros)
     if (samples !== '')
-      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${labelled(samples, deployment)}`
+      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${samples}`
   }
-  return text
-}
-
-/** A deployment's name has only word characters, points and hyphens, so nothing is escaped. */
-function labelled(samples: string, deployment: string): string {
-  if (deployment === '') return samples
-  return samples.replace(
+  if (deployment === '') return text
+  // A deployment's name has only word characters, points and hyphens, so nothing is escaped. Only samples begin with a word.
+  return text.replace(
     /^(\w+)(\{?)/gm,
     (_, name, brace) => `${name}{deployment="${deployment}"${brace === '' ? '}' : ','}`,
   )

@@ -33,8 +33,7 @@ export class Totals {
   gauges: Partial<Record<FlatName, number>> = {}
   /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly seatIndex: number; readonly snapshot: Snapshot }>()
-  /** The last snapshots of ended workers. `#retired` is their sum. */
-  readonly #gone = new WeakMap<Worker, Snapshot>()
+  /** The sum of ended workers' last snapshots. */
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** Sites with counts of their own, the first SITES_MAX that come. They stay, because no counter may shrink. */
   readonly #siteKeys = new Set<string>()
@@ -45,19 +44,19 @@ export class Totals {
     this.#readGauges = readGauges
   }
 
-  /** Replaces what the worker sent before, even after its end. */
+  /** Replaces what the running worker sent before. */
   take(worker: Worker, sent: Partial<Snapshot>, seatIndex: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites)
       if (siteKey !== '' && this.#siteKeys.size < SITES_MAX) this.#siteKeys.add(siteKey)
-    if (this.#gone.has(worker)) this.#retire(worker, snapshot)
-    else this.#living.set(worker, { seatIndex, snapshot })
+    this.#living.set(worker, { seatIndex, snapshot })
   }
 
   /** Keeps the ended worker's counters, and drops its gauges. */
   gone(worker: Worker): void {
-    if (this.#gone.has(worker)) return
-    this.#retire(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
+    const { values, sites } = this.#living.get(worker)?.snapshot ?? NOTHING
+    addCounts(this.#retired.values, values)
+    this.#addSites(this.#retired.sites, sites)
     this.#living.delete(worker)
   }
 
@@ -72,7 +71,7 @@ export class Totals {
   /** Sums for each site key; those of sites without counts of their own are under ''. */
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
-    for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
+    for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot.sites)
     return sites
   }
 
@@ -97,30 +96,20 @@ export class Totals {
     return [this.#retired, ...[...this.#living.values()].map(({ snapshot }) => snapshot)]
   }
 
-  #retire(worker: Worker, snapshot: Snapshot): void {
-    const { values, sites } = this.#retired
-    const before = this.#gone.get(worker) ?? NOTHING
-    this.#gone.set(worker, snapshot)
-    addCounts(values, snapshot.values)
-    addCounts(values, before.values, -1)
-    this.#addSites(sites, snapshot)
-    this.#addSites(sites, before, -1)
-  }
-
-  #addSites(to: Record<string, Values>, { sites }: Snapshot, sign?: -1): void {
+  #addSites(to: Record<string, Values>, sites: Snapshot['sites']): void {
     for (const [siteKey, counted] of Object.entries(sites)) {
       const key = this.#siteKeys.has(siteKey) ? siteKey : ''
-      addCounts((to[key] ??= {}), counted, sign)
+      addCounts((to[key] ??= {}), counted)
     }
   }
 }
 
-function addCounts(to: Values, counted: Readonly<Values>, sign: 1 | -1 = 1): void {
+function addCounts(to: Values, counted: Readonly<Values>): void {
   for (const name in counted) {
     const metric = metricOf(name)
     if (metric?.type === 'gauge') continue
     const ownName = metric?.bounds === undefined ? name : inOwnBucket(name, metric.bounds)
-    to[ownName] = (to[ownName] ?? 0) + sign * Math.max(0, numberOf(counted[name]))
+    to[ownName] = (to[ownName] ?? 0) + Math.max(0, numberOf(counted[name]))
   }
 }
 

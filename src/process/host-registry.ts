@@ -10,7 +10,6 @@ import type { Config } from '../config/config.ts'
 import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { Logger } from '../log/logger.ts'
-import { PUZZLES } from '../protocol/proof.ts'
 import { differences, type HostNote, type HostTerms } from '../store/hosts.ts'
 import { reachSites } from '../store/open.ts'
 import type { SiteStore } from '../store/store.ts'
@@ -179,6 +178,5 @@ function termsOf(config: Config): HostTerms {
     },
     signs: signing.fingerprint,
     verifies: fingerprints,
-    puzzles: PUZZLES,
   }
 }

@@ -9,7 +9,7 @@
  */
 
 import { isatty } from 'node:tty'
-import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
+import { gatherSettings, parseConfig, type SettingValues } from '../config/config.ts'
 import { migratesConnections } from '../config/ports.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import { SETTING_GROUPS, SETTINGS, type SettingName } from '../config/settings.ts'
@@ -204,7 +204,7 @@ export class Lifecycle {
  * @param env names the files that are read again
  * @throws OperatorError
  */
-export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup) {
+export function reloadSettings(env: NodeJS.ProcessEnv, running: WorkerSetup) {
   const { values, problems } = gatherSettings(env)
   const wanted = parseConfig(values, problems)
   const keepsStore = isOtherStore(wanted.redis, running.config.redis)

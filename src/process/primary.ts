@@ -200,7 +200,8 @@ export class Primary {
     }
     const listener: WorkerListener = {
       backends: counts => this.onBackends(counts),
-      stats: (worker, snapshot) => this.#totals.take(worker, snapshot, seat.index),
+      stats: (worker, snapshot) =>
+        this.#workers.has(worker) && this.#totals.take(worker, snapshot, seat.index),
       startEnded: worker => {
         if (worker.problem !== undefined && worker !== seat.successor)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')

@@ -4,7 +4,7 @@ import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import type { CachedRecords } from '../domain/site.ts'
-import { countWaitingLines, createLogger, endOnFault, logDestination } from '../log/logger.ts'
+import { createLogger, endOnFault, logDestination, logOutput } from '../log/logger.ts'
 import { repeat, type Server, startServer } from '../server.ts'
 import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
@@ -35,7 +35,7 @@ export async function runWorker(): Promise<void> {
     if (isLeaving) return
     isLeaving = true
     await server?.drain()
-    countWaitingLines()
+    logOutput.countWaiting()
     await sendCounts()
     process.exit(0)
   }

@@ -15,15 +15,12 @@ export const FILE_FORMAT = 'powgate-sites'
 /** Raise this number when older files would change their meaning. */
 export const FILE_VERSION = 1
 
-export interface SiteEntry {
-  /** Without a key, the site is found by its name. */
-  readonly siteKey: string | undefined
-  readonly settings: SiteSettings
-  /** Unix milliseconds, given by `site export --whole`: the entry is a copy of another store's site. */
-  readonly createdAt?: number | undefined
-  readonly updatedAt?: number | undefined
+/** A site of the file. Without a key, it is found by its name. `site export --whole` gives times: then it is a copy of another store's. */
+export interface SiteEntry
+  extends SiteSettings,
+    Partial<Pick<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>> {
   /** Names of API keys that the site needs; `apply` makes those that are missing. */
-  readonly keys?: readonly string[] | undefined
+  readonly keys?: readonly string[]
 }
 
 /** What to do if the store has lost sites that a service remembers. The shell opens the file, which a command's user may not reach. */
@@ -124,22 +121,22 @@ export function diffWithFile(
   const described: (FileChange & { readonly isNewer: boolean })[] = []
   const neededKeys: FileDiff['neededKeys'][number][] = []
   for (const [index, entry] of entries.entries()) {
-    const { siteKey, settings, createdAt = now, updatedAt = now } = entry
+    const { siteKey, name, createdAt = now, updatedAt = now, keys = [] } = entry
     const found = find(entry)
     if (found.length > 1) {
-      const text = `${found.length} sites are called ${JSON.stringify(settings.name)}; expected a siteKey`
+      const text = `${found.length} sites are called ${JSON.stringify(name)}; expected a siteKey`
       problems.push(`sites[${index}].siteKey: missing; ${text}`)
       continue
     }
     const [before] = found
     const isNew = before === undefined
-    const identity = before ?? { siteKey: siteKey ?? (isDry ? settings.name : drawSiteKey()), createdAt }
-    neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
+    const identity = before ?? { siteKey: siteKey ?? (isDry ? name : drawSiteKey()), createdAt }
+    neededKeys.push(...keys.map(name => ({ siteKey: identity.siteKey, name })))
     // A service that remembers this copy counts the site as lost until the store's is not older.
     const isNewer = !isNew && (entry.updatedAt ?? 0) > updatedAtOf(before)
     // A newer copy keeps its time, so that its store's next export is not older than what is written here.
     const changedAt = isNew || isNewer ? updatedAt : nextUpdatedAt(before, now)
-    const after = siteRecord(settings, identity, changedAt)
+    const after = siteRecord(entry, identity, changedAt)
     const changes = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
     // may set none of them on plan free.
@@ -147,7 +144,7 @@ export function diffWithFile(
     const isCopy = entry.updatedAt !== undefined
     if (isCopy && !isNew && updatedAt < updatedAtOf(before) && changes.length > 0)
       problems.push(
-        `sites[${index}].updatedAt: the store has a newer copy of ${siteKey ?? settings.name}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`,
+        `sites[${index}].updatedAt: the store has a newer copy of ${siteKey ?? name}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`,
       )
     for (const { field } of changes)
       if (withoutEffect.includes(field) && !isCopy)
@@ -181,6 +178,6 @@ function finderOf(entries: readonly SiteEntry[], stored: readonly SiteRecord[]) 
   // A site whose key is in the file belongs to that entry, even if another entry has its name.
   for (const site of stored.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
-  return ({ siteKey, settings }: SiteEntry): readonly SiteRecord[] =>
-    (siteKey === undefined ? byName.get(settings.name) : byKey.get(siteKey)) ?? []
+  return ({ siteKey, name }: SiteEntry): readonly SiteRecord[] =>
+    (siteKey === undefined ? byName.get(name) : byKey.get(siteKey)) ?? []
 }

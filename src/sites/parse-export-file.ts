@@ -16,13 +16,13 @@ import { NAME, type ValueRule } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
 import { Ajv, type ErrorObject } from '../packages/ajv.ts'
 import { didYouMean } from '../words/nearest.ts'
-import type { FileContent } from './export-file.ts'
+import type { FileContent, SiteEntry } from './export-file.ts'
 import { EXPORT_FILE_SCHEMA } from './schema.ts'
 
 const GOT_CHARACTERS_MAX = 80
 
-type Parsed<Value> =
-  | { readonly value: Value }
+type Parsed =
+  | { readonly value: FileContent }
   /** Has a line for each mistake, which starts with its place in the file. */
   | { readonly problems: readonly string[] }
 
@@ -30,20 +30,19 @@ const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allError
 
 type Fields = Readonly<Record<string, unknown>>
 /** A site of the file. Its groups, such as `limits`, may lack members. */
-type FileSite = Partial<SiteSettings> & {
-  readonly siteKey?: string
-  readonly name: string
-  readonly keys?: readonly string[]
-  readonly createdAt?: number
-  readonly updatedAt?: number
-}
+type FileSite = Partial<SiteEntry> & { readonly name: string }
 
-type ParsedFile = { readonly sites: FileSite[] } & Partial<Pick<FileContent, 'apiKeys' | 'deletedSites'>>
-
-export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
-  const json = parsedJson(bytes)
-  if ('problems' in json) return json
-  const { value } = json
+export function parseExportFile(bytes: Uint8Array): Parsed {
+  let value: unknown
+  try {
+    // Some editors write a byte order mark, which the decoder skips.
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (error) {
+    const isText = error instanceof SyntaxError
+    return {
+      problems: [isText ? `the file is not JSON: ${oneLine(error.message)}` : 'the file is not UTF-8'],
+    }
+  }
   if (!isRecord(value))
     return { problems: [`the file: expected ${EXPORT_FILE_SCHEMA.description}, got ${gotText(value)}`] }
   const problems = new Problems()
@@ -61,24 +60,12 @@ export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
     checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
   }
   if (problems.lines.length > 0) return { problems: problems.lines }
-  const { sites, apiKeys = [], deletedSites = [] } = value as ParsedFile
-  const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => {
-    const names = keys && [...new Set(keys.map(name => name.trim()))]
-    return { siteKey, settings: completed(given), keys: names, createdAt, updatedAt }
+  const { sites, apiKeys = [], deletedSites = [] } = value as unknown as Partial<FileContent>
+  const entries = (sites as readonly FileSite[]).map(site => {
+    const keys = [...new Set(site.keys?.map(name => name.trim()))]
+    return { ...site, ...completed(site), keys }
   })
   return { value: { sites: entries, apiKeys, deletedSites } }
-}
-
-/** Some editors write a byte order mark, which the decoder skips. */
-function parsedJson(bytes: Uint8Array): Parsed<unknown> {
-  try {
-    return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
-  } catch (error) {
-    const isText = error instanceof SyntaxError
-    return {
-      problems: [isText ? `the file is not JSON: ${oneLine(error.message)}` : 'the file is not UTF-8'],
-    }
-  }
 }
 
 /** Keeps the first problem of each place in the file, because further ones would repeat it. */
@@ -195,7 +182,6 @@ function pathOf(instancePath: string): string {
   return instancePath
     .split('/')
     .slice(1)
-    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
     .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : inside(path, part)), '')
 }
 
@@ -205,7 +191,6 @@ function inside(path: string, name: string): string {
 }
 
 function gotText(value: unknown): string {
-  if (value === undefined) return 'nothing'
   return cut(oneLine(JSON.stringify(value)), GOT_CHARACTERS_MAX)
 }
 

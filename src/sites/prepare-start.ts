@@ -79,8 +79,7 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
   const isFirst = await isFirstStart(config, store)
   const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
   if (isFirst) {
-    const fields = { name: 'demo', origins: FIRST_ORIGINS }
-    const { site, apiKey, changes } = newSite(fields)
+    const { site, apiKey, changes } = newSite({ name: 'demo', origins: FIRST_ORIGINS })
     const keys: FirstKeys = { siteKey: site.siteKey, apiKey }
     writeFirstKeys(config.dataDir, keys) // before the site, which would keep a second start from making keys
     await commit(store, changes, authorInService('first start'))

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { isWide } from '../addresses/address.ts'
-import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
+import { type Author, auditEntry, type RecordChange, siteChanges } from '../domain/audit.ts'
 import { publicSuffixOf } from '../domain/origin.ts'
 import {
   type ApiKeyRecord,
@@ -16,7 +16,6 @@ import {
 } from '../domain/site.ts'
 import { completed, type SiteSettings, withUnknownFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
-import type { HostNote } from '../store/hosts.ts'
 import type { SiteStore } from '../store/store.ts'
 import { OperatorError, UsageError } from '../words/errors.ts'
 
@@ -111,84 +110,43 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
-/** @param change the settings to change, or a function that computes all */
+/**
+ * Writes only if something changes.
+ *
+ * @param change the settings to change, or a function that computes all; or until when challenges are harder: undefined for no longer
+ */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
-  change: SiteOptions | ((before: SiteRecord) => SiteSettings),
+  change:
+    | SiteOptions
+    | { readonly raise: SiteRecord['raise'] | undefined }
+    | ((before: SiteRecord) => SiteSettings),
   author: Author = authorOfCommand(),
-): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, (before, updatedAt) => {
-    const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-    return siteRecord(settings, before, updatedAt)
-  })
-}
-
-/** Makes a site's challenges harder until a time. @param raise undefined ends the present raise */
-export async function raiseSite(
-  store: SiteStore,
-  siteKey: string,
-  raise: SiteRecord['raise'] | undefined,
-  author: Author = authorOfCommand(),
-): Promise<SiteRecord> {
-  return changeSite(store, siteKey, author, (before, updatedAt) =>
-    siteRecord(before, { ...before, raise }, updatedAt),
-  )
-}
-
-/** Writes only if something changes. @param changed returns the site's new record */
-async function changeSite(
-  store: SiteStore,
-  siteKey: string,
-  author: Author,
-  changed: (before: SiteRecord, updatedAt: number) => SiteRecord,
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
-  const after = changed(before, nextUpdatedAt(before, Date.now()))
+  const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
+  const kept = 'raise' in change ? { ...before, raise: change.raise } : before
+  const after = siteRecord(settings, kept, nextUpdatedAt(before, Date.now()))
   if (siteChanges(before, after).length === 0) return before
   await commit(store, [{ site: after, expected: before }], author)
   return after
 }
 
-/** Writes only if something changes. */
+/** Writes only if something changes. @throws OperatorError if the key is revoked; an expired one may change */
 export async function updateApiKey(
   store: SiteStore,
   id: string,
-  options: KeyOptions,
+  change: KeyOptions | Pick<ApiKeyRecord, 'revokedAt'>,
   author: Author = authorOfCommand(),
 ): Promise<ApiKeyRecord> {
-  const before = await unrevokedKey(store, id)
-  const { expiresAt: expiresBefore = null } = before
-  const { name = before.name, expiresAt = expiresBefore } = options
-  if (name === before.name && expiresAt === expiresBefore) return before
-  return changeKey(store, before, { ...(name !== undefined && { name }), expiresAt }, author)
-}
-
-export async function revokeApiKey(
-  store: SiteStore,
-  id: string,
-  author: Author = authorOfCommand(),
-): Promise<ApiKeyRecord> {
-  const before = await unrevokedKey(store, id)
-  return changeKey(store, before, { revokedAt: Date.now() }, author)
-}
-
-/** Finds an API key, expired or not. @throws OperatorError if it is revoked */
-async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
-  const key = await store.readApiKey(id)
-  if (key === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
-  if (key.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
-  return key
-}
-
-async function changeKey(
-  store: SiteStore,
-  before: ApiKeyRecord,
-  change: Partial<ApiKeyRecord>,
-  author: Author,
-): Promise<ApiKeyRecord> {
+  const before = await store.readApiKey(id)
+  if (before === undefined) throw new OperatorError(`there is no API key with the id ${id}`, { cause: id })
+  if (before.revokedAt !== null) throw new OperatorError(`the API key ${id} is revoked already`)
   const after = { ...before, ...change, updatedAt: nextUpdatedAt(before, Date.now()) }
-  await commit(store, [{ apiKey: after, expected: before }], author)
+  const written = { apiKey: after, expected: before }
+  if (auditEntry(written, author).changes.length === 0) return before
+  await commit(store, [written], author)
   return after
 }
 
@@ -235,9 +193,8 @@ function userName(): string {
 const CARRIER_V6_BITS = 32
 
 /** Settings that are valid, but may be a mistake. */
-export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): string[] {
-  const { known, origins, puzzle } = completed(site)
-  const hostsWithoutPuzzle = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
+export function siteWarnings(site: SiteRecord): string[] {
+  const { known, origins } = completed(site)
   const wide = known.networks.filter(range => isWide(range, CARRIER_V6_BITS))
   return [
     ...wide.map(
@@ -249,9 +206,5 @@ export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[]): stri
         ? []
         : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
     }),
-    ...hostsWithoutPuzzle.map(
-      ({ name, version }) =>
-        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
-    ),
   ].map(text => `site ${site.siteKey}: ${text}`)
 }

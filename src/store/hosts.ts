@@ -1,7 +1,6 @@
 /** What each host writes about itself to the Redis that it shares, so that hosts with other secrets, settings or clocks are found. */
 
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
-import type { PuzzleName } from '../protocol/proof.ts'
 
 export interface HostNote {
   /** New at each start. */
@@ -20,8 +19,6 @@ export interface HostNote {
   readonly notedAt?: number
   /** The host's clock minus that of Redis, then; undefined if not known. redis/records.ts adds it when it reads the note. */
   readonly clockAheadMs?: number
-  /** The puzzles that the host issues. A version without this list knows sha256 alone. */
-  readonly puzzles?: readonly PuzzleName[]
 }
 
 /** What the dashboard and `powgate hosts --json` show of a host. */

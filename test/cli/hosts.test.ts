@@ -4,8 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { mock, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
@@ -67,35 +65,6 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   const behind = names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`)
   assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
-  await store.close()
-})
-
-test('a site of HashWX: commands and check warn of a host that does not know it, and of no other', async () => {
-  const store = await second.openSites()
-  const { puzzles: _, ...note } = (await store.livingHosts()).living[0]!
-  const warning = (siteKey: string) =>
-    `site ${siteKey}: old:8080 (powgate 0.0.9) does not know hashwx: it issues challenges of sha256 and refuses solutions of hashwx until it is upgraded`
-  const noteOld = () => store.noteHost('old', { ...note, id: 'old', name: 'old:8080', version: '0.0.9' })
-  const { siteKey } = await powgate.json('site create --name moving')
-  const { warnings } = await powgate.json(`site update ${siteKey} --puzzle hashwx`)
-  assert.deepEqual(warnings, [], 'all hosts know it')
-  /** What a call prints beside the old host, whose note the calls before may have outlived. */
-  const besideOld = async (...call: readonly [string, ...string[]]) => {
-    await noteOld()
-    return powgate.json(...call)
-  }
-  const own = warning(siteKey)
-  assert.deepEqual((await besideOld(`site update ${siteKey} --puzzle hashwx`)).warnings, [own])
-  const created = await besideOld('site create --name new --puzzle hashwx')
-  assert.deepEqual(created.warnings, [warning(created.siteKey)])
-  assert.ok((await besideOld('check')).warnings.includes(own))
-  assert.deepEqual((await besideOld(`site update ${siteKey} --puzzle sha256`)).warnings, [])
-  const file = join(temporaryDir('hosts'), 'sites.json')
-  const sites = [{ siteKey, name: 'moving', puzzle: 'hashwx' }]
-  writeFileSync(file, JSON.stringify({ format: 'powgate-sites', version: 1, sites }))
-  const { changed } = await besideOld('apply -f', file)
-  assert.deepEqual(changed[0].warnings, [own])
-  await store.noteHost('old', null)
   await store.close()
 })
 

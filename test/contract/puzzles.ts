@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { raiseSite } from '../../src/sites/sites.ts'
+import { updateSite } from '../../src/sites/sites.ts'
 import { solutionOf, solve } from '../harness/client.ts'
 import { ALWAYS_EASY, EASY, type TestSite } from '../harness/service.ts'
 import { assertFailedResult, assertPassed } from './answers.ts'
@@ -64,7 +64,9 @@ export function puzzleTests(subject: Subject): void {
     const solution = await visitor.solved()
     const { siteKey } = visitor.site
     // In SHA-256, 300 ms are 19 bits, 21 with the raise. In HashWX they are the 16 that the challenge has.
-    await subject.withSites(store => raiseSite(store, siteKey, { bits: 2, until: Date.now() + 60_000 }))
+    await subject.withSites(store =>
+      updateSite(store, siteKey, { raise: { bits: 2, until: Date.now() + 60_000 } }),
+    )
     await subject.changeSite(siteKey, { puzzle: 'sha256' })
     await untilIssued(visitor.site, 'sha256')
     assertPassed(await visitor.verify(solution))

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
-import { raiseSite } from '../../src/sites/sites.ts'
+import { updateSite } from '../../src/sites/sites.ts'
 import { Client, HONEST_ENVIRONMENT, type Sender } from '../harness/client.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
@@ -176,7 +176,7 @@ function settingTests(subject: Subject): void {
     const [good, low] = [all.slice(0, 50), all.slice(50)]
     for (const { sender, solution } of good) assertPassed(await verify(siteKey, solution, sender))
     const until = Date.now() + 600_000
-    await subject.withSites(store => raiseSite(store, siteKey, { bits: 3, until }))
+    await subject.withSites(store => updateSite(store, siteKey, { raise: { bits: 3, until } }))
     const isRaised = ({ json }: Answer) => json.difficulty === EASY.base + 3
     await untilAll('the raise', isRaised, () => subject.client.challenge(siteKey, stranger()))
     const environment = { ...HONEST_ENVIRONMENT, webdriver: true }

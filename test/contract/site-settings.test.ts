@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { baseOf } from '../../src/domain/site-fields.ts'
-import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
+import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { CONNECTIONS, EASY } from '../harness/service.ts'
@@ -102,7 +102,9 @@ function siteSettingTests(subject: Subject): void {
     const { siteKey } = visitor.site
     const [first, second] = [await visitor.solved(), await visitor.solved()]
     const raise = async (bits: number) => {
-      await subject.withSites(store => raiseSite(store, siteKey, { bits, until: Date.now() + 60_000 }))
+      await subject.withSites(store =>
+        updateSite(store, siteKey, { raise: { bits, until: Date.now() + 60_000 } }),
+      )
       const isRaised = ({ json }: Answer) => json.difficulty === 16 + bits
       await untilAll('the raise', isRaised, () => challenge(siteKey, freshAddress()))
     }

@@ -41,7 +41,6 @@ test("a worker's snapshot replaces its last one; after its end its counters stay
   assert.deepEqual([totals.workers().length, totals.workers()[0]!.worker], [1, worker('2')])
   assert.equal('residentBytes worker-0' in totals.values(), false)
   totals.gone(worker('2'))
-  totals.gone(worker('2'))
   assert.deepEqual([answered(totals), totals.values().storeUp], [9, undefined], 'nobody tells of the store')
   totals.gauges = { storeUp: 0 }
   assert.equal(totals.values().storeUp, 0, 'a start waits for the store')
@@ -112,7 +111,7 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that come; the oth
   }
 })
 
-/** A worker counts more and more, is heard of now and then, also late, and ends. */
+/** A worker counts more and more, is heard of now and then, and ends; another of its name follows. */
 const event = fc.record({
   name: fc.nat(40).map(String),
   isEnd: fc.nat(3).map(dice => dice === 0),
@@ -129,8 +128,10 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
       let counted = 0
       for (const { name, isEnd, more, seconds } of events) {
         const counts = (workers[name] ??= newCounts())
-        if (isEnd) totals.gone(worker(name))
-        else {
+        if (isEnd) {
+          totals.gone(worker(name))
+          delete workers[name]
+        } else {
           counted += more
           counts.requests.at('challenge').at(200).at('ok').add(more)
           counts.storeSeconds.add(seconds)

@@ -44,9 +44,8 @@ const OPTIONS = ['stay', false, NOW] as const
 test('what an entry does not say is default, in a group too', () => {
   const groups = { difficulty: { base: 20 }, ipRules: { block: [] } }
   const [entry] = entriesOf(fileOf([{ name: ' shop ', keys: ['b ', 'b'], ...groups }]))
-  assert.deepEqual(entry!.keys, ['b'])
   const difficulty = { base: 20, min: 16, max: 28 }
-  assert.deepEqual(entry!.settings, { ...SITE_DEFAULTS, name: 'shop', difficulty })
+  assert.deepEqual(entry, { ...SITE_DEFAULTS, name: 'shop', difficulty, keys: ['b'] })
 })
 
 test('a byte order mark, spaces, and a $schema for editors are no mistakes', () => {
@@ -144,8 +143,8 @@ test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(exportFile([first, second]))))
   assert.equal(diffWithFile(entries, [first, second], ...OPTIONS).unchanged, 2)
-  const keyless = [{ ...entries[0]!, siteKey: undefined }]
-  const [problem] = diffWithFile(keyless, [first, second], ...OPTIONS).problems
+  const { siteKey: _, ...keyless } = entries[0]!
+  const [problem] = diffWithFile([keyless], [first, second], ...OPTIONS).problems
   assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
 })
 
@@ -174,7 +173,7 @@ test('a copy with other settings than a newer one of the store is a problem; wit
   const { siteKey, ...newer } = site({ threshold: 0.7, updatedAt: 5 })
   /** With a copy of this time in the file, where the store's is of 5 and has another threshold. */
   const problems = (updatedAt?: number, threshold = 0.5) => {
-    const entry = { siteKey, settings: { ...SITE_DEFAULTS, name: 'shop', threshold }, updatedAt }
+    const entry = { ...SITE_DEFAULTS, siteKey, name: 'shop', threshold, ...(updatedAt && { updatedAt }) }
     return diffWithFile([entry], [{ siteKey, ...newer }], ...OPTIONS).problems
   }
   const [line] = problems(4)
@@ -186,8 +185,8 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   const rules = { allow: [], block: ['10.0.0.1'] }
   const asleep = site({ plan: 'free', ipRules: rules }) // its rules have no effect
   const problems = (change: Partial<SiteSettings>) => {
-    const settings = { ...SITE_DEFAULTS, name: 'shop', ...change }
-    return diffWithFile([{ siteKey: asleep.siteKey, settings }], [asleep], ...OPTIONS).problems
+    const entry = { ...SITE_DEFAULTS, siteKey: asleep.siteKey, name: 'shop', ...change }
+    return diffWithFile([entry], [asleep], ...OPTIONS).problems
   }
   const others = { allow: ['10.0.0.2'], block: [] }
   for (const change of [{ ipRules: rules }, { ipRules: rules, threshold: 0 }, {}])
@@ -195,7 +194,8 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(problems({ plan: 'pro', ipRules: others }), [])
   const line = (name: string) => `sites[0].ipRules.${name}: expected plan pro, got free`
   assert.deepEqual(problems({ ipRules: others }), [line('allow')])
-  const fresh = diffWithFile([{ siteKey: KEY, settings: { ...asleep } }], [], ...OPTIONS)
+  const { updatedAt: _, ...settings } = asleep
+  const fresh = diffWithFile([{ ...settings, siteKey: KEY }], [], ...OPTIONS)
   assert.deepEqual(fresh.problems, [line('block')])
 })
 
