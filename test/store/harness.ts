@@ -28,7 +28,8 @@ export const SITE = 'site_0000000000000000000000'
 export const SHARDS = 16
 
 /** The slot of a key's shard in a Cluster. */
-export const slotOfShard = (key: string) => slotOf(`{${shardTags({ isCluster: true }, SHARDS)[fnv1a(key) % SHARDS]}}`)
+export const slotOfShard = (key: string) =>
+  slotOf(`{${shardTags({ isCluster: true }, SHARDS)[fnv1a(key) % SHARDS]}}`)
 /** The slot of the redemptions at SITE. */
 export const SITE_SLOT = slotOfShard(SITE)
 
