@@ -53,8 +53,6 @@ export const PRICING = {
   lateBits: 1,
 }
 
-export type Pricing = Readonly<typeof PRICING>
-
-export function networkPricing(address: Address, pricing: Pricing): NetworkPricing {
-  return isV4(address) ? pricing.v4 : pricing.v6
+export function networkPricing(address: Address): NetworkPricing {
+  return isV4(address) ? PRICING.v4 : PRICING.v6
 }

@@ -45,7 +45,7 @@ export function challenge(service: Service): Endpoint {
     if (visit.refusal === undefined && isAwayElsewhere(service, visit))
       return exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
     service.store.admitChallenge(
-      chargeOf(service.pricing, visit, 'challenge'),
+      chargeOf(visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
     )
   }
@@ -82,7 +82,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
 }
 
 function issue(
-  { keyring, settings, pricing, randomBits }: Service,
+  { keyring, settings, randomBits }: Service,
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
@@ -91,9 +91,9 @@ function issue(
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limitPerMinute: Math.min(siteLimit, addressLimit), accepted }
-  const traffic = trafficAround(pricing, visit, meters)
+  const traffic = trafficAround(visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, issuedAtMs))
-  const price = priceOf(counts, traffic, pricing)
+  const price = priceOf(counts, traffic)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)

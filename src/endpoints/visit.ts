@@ -13,7 +13,7 @@ import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
-import { networkPricing, type Pricing } from '../domain/pricing.ts'
+import { networkPricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type PolicyList, type ReplyStyle, refusalReply } from '../http/replies.ts'
@@ -164,7 +164,6 @@ export type Charge = 'plain' | 'failed' | 'junk'
  * @param spend the nonce to use up; without it, the request is only counted
  */
 export function chargeOf(
-  pricing: Pricing,
   visit: Visit,
   name: VisitorEndpointName,
   charge: Charge = 'plain',
@@ -177,7 +176,7 @@ export function chargeOf(
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
-    metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
+    metering: refusal === undefined && !isJunk ? meteringOf(visit) : undefined,
     failOpen: site?.record.failOpen?.[name],
     failed: charge === 'failed',
     spend,
@@ -191,10 +190,10 @@ function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: bo
 }
 
 /** In known networks and at private addresses, only the site's meter is asked for. Proofs of known networks and test sites do not count. */
-function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+function meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
-  const { owner, wide } = networkPricing(address, pricing).free
-  const siteProofs = siteFree(expectedOf(site), pricing)
+  const { owner, wide } = networkPricing(address).free
+  const siteProofs = siteFree(expectedOf(site))
   return {
     firstProofs: tags.firstProofNames,
     meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
@@ -205,12 +204,11 @@ function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags
 
 /** @param meters undefined if a worker's memory answered */
 export function trafficAround(
-  pricing: Pricing,
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
-  return trafficOf(meters, networkPricing(address, pricing), expectedOf(site), isKnown, pricing)
+  return trafficOf(meters, networkPricing(address), expectedOf(site), isKnown)
 }
 
 /** The operator's estimate (`expected` in price.ts), in proofs of returning addresses a minute. */
