@@ -27,7 +27,7 @@ export interface Service {
   readonly backends: BackendCounts
   /** Unix milliseconds. */
   readonly now: () => number
-  /** An unsigned integer, of 16 bits at most. */
+  /** An unsigned integer of so many bits. */
   readonly randomBits: (bits: number) => number
 }
 
