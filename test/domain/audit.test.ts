@@ -112,7 +112,7 @@ test('an API key expires at its moment, not before; one of an older version neve
 })
 
 test("a site's weights go before the usual ones, which sites without their own share; of weight 0 a signal is no reason", () => {
-  assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
+  assert.deepEqual(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
   const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 0 } })
   assert.deepEqual(scoreWeights, { ...SCORE_WEIGHTS, webdriver: 0 })
   const environment = { webdriver: true, noLanguages: true }
