@@ -103,17 +103,15 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
       }),
     )
   }
-  // The closure is made here and not in the function below, so that requests with a cached key allocate none.
-  const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
+  return (exchange, key, keyId, body) => {
+    const cached = cachedCaller(service, key, keyId)
+    if (cached !== undefined) return redeem(exchange, cached, keyId, body)
+    const copy = dialect.copyBody(body)
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
-      if (caller !== undefined) redeem(exchange, caller, keyId, body)
+      if (caller !== undefined) redeem(exchange, caller, keyId, copy)
       else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
-  return (exchange, key, keyId, body) => {
-    const caller = cachedCaller(service, key, keyId)
-    if (caller !== undefined) redeem(exchange, caller, keyId, body)
-    else load(exchange, key, keyId, dialect.copyBody(body))
   }
 }
 

@@ -9,7 +9,7 @@
 
 import { type Address, PRIVATE } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
-import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
+import { ENDPOINTS } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
@@ -50,9 +50,7 @@ interface RefusedVisit extends Visitor {
 
 export type Visit = AllowedVisit | RefusedVisit
 
-type VisitorEndpointName = {
-  [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
-}[EndpointName]
+type VisitorEndpointName = 'challenge' | 'verify'
 
 const MINUTE_SECONDS = 60
 const ORIGIN_CHARACTERS_MAX = 200
@@ -67,28 +65,18 @@ type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
 /** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
 export function withSite(
-  service: Service,
-  style: ReplyStyle,
-  exchange: Exchange,
-  body: Buffer,
-  next: OnSite,
-): void {
-  const cached = service.sites.cached(exchange.siteKey)
-  if (cached === undefined) loadSite(service, style, exchange, Buffer.from(body), next)
-  else next(exchange, cached, body)
-}
-
-/** The closure is made here and not in `withSite`, so that requests for cached sites allocate none. */
-function loadSite(
   { sites }: Service,
   style: ReplyStyle,
   exchange: Exchange,
   body: Buffer,
   next: OnSite,
 ): void {
+  const cached = sites.cached(exchange.siteKey)
+  if (cached !== undefined) return next(exchange, cached, body)
+  const copy = Buffer.from(body)
   const loaded = exchange.guard<Site | null | undefined>(site => {
     if (site === undefined) exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
-    else next(exchange, site, body)
+    else next(exchange, site, copy)
   })
   sites.load(exchange.siteKey, loaded)
 }
