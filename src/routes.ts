@@ -15,7 +15,7 @@ import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
 import { PLAIN_STYLE, type Reply, refusalReply } from './http/replies.ts'
-import { contentRequest, endsPlainly } from './http/request-headers.ts'
+import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
 
 interface Route {
   readonly path: string
@@ -73,7 +73,7 @@ function addEndpoint(
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {
-          const query = request.getQuery() ?? ''
+          const query = queryOf(request)
           new Exchange(response, request, host, rules).begin(exchange => endpoint(exchange, query))
         }
       : (response, request) => new Exchange(response, request, host, rules).begin(step)

@@ -133,3 +133,7 @@ export function contentRequest(request: HttpRequest): ContentRequest {
     ifNoneMatch: request.getHeader('if-none-match'),
   }
 }
+
+export function queryOf(request: HttpRequest): string {
+  return request.getQuery() ?? ''
+}
