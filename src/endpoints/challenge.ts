@@ -41,7 +41,6 @@ export function challenge(service: Service): Endpoint {
   const style = replyStyle('challenge', service.settings)
   const charge = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
-    if (visit === undefined) return exchange.drop() // the client has left
     if (visit.refusal === undefined && isAwayElsewhere(service, visit))
       return exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
     service.store.admitChallenge(

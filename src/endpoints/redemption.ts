@@ -89,7 +89,6 @@ type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeemer<Body> {
   const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
-    if (address === undefined) return exchange.drop()
     // Uses of test keys are not noted.
     if (!isRefusal(caller) && caller.site.test === undefined)
       service.keyUses.note(caller.apiKey.id, service.now())

@@ -8,7 +8,7 @@
  * shares its visitors' address.
  */
 
-import { type Address, isSameClient, visitorKey } from '../addresses/address.ts'
+import { type Address, formatVisitor, isSameClient } from '../addresses/address.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
@@ -73,8 +73,8 @@ function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
 
 /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
 function matchesVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }: ServiceSettings): boolean {
-  const isSameNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
-  return isSameNetwork || isSameClient(expected, visitor)
+  const networkOf = (address: Address) => formatVisitor(address, ipv6PrefixBits)
+  return isSameClient(expected, visitor) || networkOf(expected) === networkOf(visitor)
 }
 
 /** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */

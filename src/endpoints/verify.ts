@@ -99,7 +99,6 @@ export function verify(service: Service): Endpoint {
   const style = replyStyle('verify', service.settings)
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
-    if (found === undefined) return exchange.drop() // the client has left
     const attempt = attemptOf(service, found, body, exchange.contentType)
     // Without the memory of the address or of the site nothing can be answered, so nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')

@@ -81,15 +81,14 @@ export function withSite(
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Finds the visitor, the limits of the request, and why it will be refused. Returns undefined if the client has left already. */
+/** Finds the visitor, the limits of the request, and why it will be refused. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
   exchange: Exchange,
   site: Site | null,
-): Visit | undefined {
+): Visit {
   const { address, origin } = exchange
-  if (address === undefined) return undefined
   const { limits, ipv6PrefixBits } = settings
   const [ofAddress, ofSite] = ENDPOINTS[name].limits
   const key = tags.keyOf(address, ipv6PrefixBits)

@@ -19,8 +19,7 @@ export interface ObservedExchange {
   /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string
   readonly origin: string
-  /** undefined if the client left before it was read. */
-  readonly address: Address | undefined
+  readonly address: Address
 }
 
 /** One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */

@@ -62,6 +62,9 @@ let pausesSinceMs = 0
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
+/** The address of a client that left before it was read. */
+const GONE: Address = ''
+
 /** Arguments of `#writeCorked`, which runs before `cork` returns. A closure for each answer would take 0.6 us. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
@@ -78,7 +81,7 @@ export class Exchange {
    * or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
-  readonly address: Address | undefined
+  readonly address: Address
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
@@ -119,7 +122,7 @@ export class Exchange {
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
       host.onForwardingIgnored(peer)
-    this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
+    this.address = (isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer) ?? GONE
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
@@ -169,11 +172,6 @@ export class Exchange {
     return this.#requestId
   }
 
-  /** Ends the connection of a client that left before its address was read. */
-  drop(): void {
-    if (!this.#isOver) this.#response.close() // calls the abort handler
-  }
-
   /** @param done called once unless the client leaves; undefined above `bytesMax`, else bytes valid until it returns */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
@@ -198,9 +196,11 @@ export class Exchange {
     })
   }
 
-  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
+  /** Runs the first step, unless the client has left, or the body's end is ambiguous: it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
-    if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
+    if (this.address === GONE)
+      this.#response.close() // calls the abort handler
+    else if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
     else this.#runInCallback(step, this)
   }
 
