@@ -37,8 +37,6 @@ import {
 
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
-  /** Copies a body that must stay valid until the store has answered, because the server reuses its memory. */
-  readonly copyBody: (body: Body) => Body
   /** The body's name for `expectedIp`. */
   readonly expectedField: string
   readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
@@ -48,7 +46,7 @@ export interface Dialect<Body> {
   readonly success: (claims: TokenClaims, site: Site) => string
 }
 
-/** @param key an API key of the right form, and `keyId` the id inside it */
+/** @param key an API key of the right form, and `keyId` the id inside it. The body must stay valid after the call */
 type Redeemer<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
 
 interface AcceptedCaller {
@@ -66,23 +64,16 @@ interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  readonly redeem: TokenRedemption
+  /** undefined for a test key that always passes, which reads and redeems no token, and has no ending. */
+  readonly redeem: TokenRedemption | undefined
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
   /** The name of a field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
-  readonly nonce: string
+  readonly nonce: string | undefined
 }
 
-/** A test key that always passes reads and redeems no token, and has no ending. */
-interface TestPassed {
-  readonly verdict: 'test-passed'
-  readonly caller: AcceptedCaller
-  readonly claims: TokenClaims
-  readonly nonce: undefined
-}
-
-type Attempt = RefusedAttempt | Redeemable | TestPassed
+type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
@@ -105,10 +96,9 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
   return (exchange, key, keyId, body) => {
     const cached = cachedCaller(service, key, keyId)
     if (cached !== undefined) return redeem(exchange, cached, keyId, body)
-    const copy = dialect.copyBody(body)
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
-      if (caller !== undefined) redeem(exchange, caller, keyId, copy)
+      if (caller !== undefined) redeem(exchange, caller, keyId, body)
       else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
   }
@@ -194,7 +184,8 @@ function testAttemptOf(
     score: 1,
     storeEpoch: 0,
   }
-  return { verdict: 'test-passed', caller, claims, nonce: undefined }
+  const about = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
+  return { verdict: 'redeemable', caller, claims, ...about }
 }
 
 /** A retry with the same claim succeeds again; empty for none. JSON keeps every triple distinct, because it escapes lone surrogates. */
@@ -295,10 +286,9 @@ function replyTo<Body>(
     return notAdmittedReply(style, admission, isJunk, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
-  const { verdict, claims } = conclusion
+  const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
-  const ending: Redeemed | undefined =
-    verdict === 'test-passed' ? undefined : { kind: 'redeemed', apiKey, claims }
+  const ending: Redeemed | undefined = redeem && { kind: 'redeemed', apiKey, claims }
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
@@ -311,9 +301,9 @@ function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): Refusa
   return { siteKey: isRefusal(caller) ? undefined : caller.apiKey.siteKey, apiKeyId, nonce }
 }
 
-function conclude(attempt: Attempt, { token }: Admitted): Redeemable | TestPassed | Refusal {
+function conclude(attempt: Attempt, { token }: Admitted): Redeemable | Refusal {
   if (attempt.verdict === 'refused') return attempt.refusal
-  if (attempt.verdict === 'test-passed') return attempt
+  if (attempt.redeem === undefined) return attempt
   switch (token) {
     case 'redeemed': {
       const isEnough = attempt.claims.score >= attempt.caller.site.record.minScore

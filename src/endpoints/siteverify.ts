@@ -63,7 +63,6 @@ function credentialsIn(read: Parsed<SiteverifyFields>): Credentials {
 
 function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
   return {
-    copyBody: fields => fields,
     expectedField: 'remoteip',
     read: (fields, _contentType, site) => parseSiteverify(fields, site),
     matchesVisitor,

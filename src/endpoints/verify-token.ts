@@ -17,7 +17,6 @@ import { type Endpoint, replyStyle, type Service } from './service.ts'
 const BEARER = /^Bearer +([^ ]+) *$/i
 
 const DIALECT: Dialect<Buffer> = {
-  copyBody: body => Buffer.from(body),
   expectedField: 'expectedIp',
   read: parseRedemption,
   matchesVisitor: isSameClient,
@@ -36,7 +35,7 @@ export function verifyToken(service: Service): Endpoint {
     if (keyId === undefined) return exchange.answer(refusalReply(style, { reason: 'credentials-malformed' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      else redeem(exchange, key, keyId, body)
+      else redeem(exchange, key, keyId, Buffer.from(body)) // the server reuses the memory of the body
     })
   }
 }
