@@ -42,8 +42,8 @@ export interface ServiceSettings {
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
 }
 
-/** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */
-export type Endpoint = (exchange: Exchange, query: string) => void
+/** Answers an exchange, at once or when body and store have come. */
+export type Endpoint = (exchange: Exchange) => void
 
 export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
   const { limits, errorStyle } = ENDPOINTS[name]

@@ -36,11 +36,11 @@ export const turnstile = (service: Service): Endpoint =>
 function endpointWith(service: Service, answer: Answer, isTurnstile: boolean): Endpoint {
   const style = replyStyle('siteverify', service.settings)
   const redeem = redeemer(service, style, dialectWith(answer))
-  return (exchange, query) => {
+  return exchange => {
     if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) return exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      const asked = credentialsIn(readSiteverify(body, exchange.contentType, query, isTurnstile))
+      const asked = credentialsIn(readSiteverify(body, exchange.contentType, exchange.query, isTurnstile))
       if ('refusal' in asked) exchange.answer(refusalReply(style, asked.refusal))
       else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })

@@ -76,6 +76,8 @@ export class Exchange {
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
+  /** What follows the `?` of the address; empty on routes for pages, which have no use for it. */
+  readonly query: string
   /**
    * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
    * or to a local name, so without it Origin and Host decide.
@@ -132,6 +134,7 @@ export class Exchange {
       isForeign(this.origin, request.getHeader('host'))
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
+    this.query = isCrossOrigin ? '' : (request.getQuery() ?? '')
     // uWebSockets.js sends 100 Continue by itself, but only if the header is in lower case.
     this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
     if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)

@@ -133,7 +133,3 @@ export function contentRequest(request: HttpRequest): ContentRequest {
     ifNoneMatch: request.getHeader('if-none-match'),
   }
 }
-
-export function queryOf(request: HttpRequest): string {
-  return request.getQuery() ?? ''
-}
