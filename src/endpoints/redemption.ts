@@ -77,7 +77,7 @@ type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeemer<Body> {
+export function redeemer<Body>(service: Service, dialect: Dialect<Body>): Redeemer<Body> {
   const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
     // Uses of test keys are not noted.
@@ -89,7 +89,7 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
       request,
       exchange.guard(admission => {
         countBackend(service, address, request, attempt, admission)
-        exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
+        exchange.answer(replyTo(exchange.rules.style, dialect, caller, keyId, attempt, admission))
       }),
     )
   }
@@ -99,7 +99,7 @@ export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dia
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
       if (caller !== undefined) redeem(exchange, caller, keyId, body)
-      else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+      else exchange.refuse({ reason: 'store-unavailable' }, { apiKeyId: keyId })
     })
   }
 }

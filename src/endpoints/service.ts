@@ -2,7 +2,7 @@
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { RefusalSubject } from '../domain/ending.ts'
-import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
+import type { Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
@@ -44,12 +44,6 @@ export interface ServiceSettings {
 
 /** Answers an exchange, at once or when body and store have come. */
 export type Endpoint = (exchange: Exchange) => void
-
-export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
-  const { limits, errorStyle } = ENDPOINTS[name]
-  const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
-  return { errors: errorStyle, policies: Object.fromEntries(policies) }
-}
 
 /** A request that will be refused once its limits are charged. */
 export interface RefusedAttempt {

@@ -13,11 +13,11 @@ import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
-import { refusalReply, siteverifyJson } from '../http/replies.ts'
+import { siteverifyJson } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
 import { type Dialect, redeemer } from './redemption.ts'
-import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
+import type { Endpoint, Service, ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
 
@@ -34,14 +34,13 @@ export const turnstile = (service: Service): Endpoint =>
   )
 
 function endpointWith(service: Service, answer: Answer, isTurnstile: boolean): Endpoint {
-  const style = replyStyle('siteverify', service.settings)
-  const redeem = redeemer(service, style, dialectWith(answer))
+  const redeem = redeemer(service, dialectWith(answer))
   return exchange => {
-    if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
+    if (exchange.isFromPage) return exchange.refuse({ reason: 'sent-by-page' })
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) return exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
+      if (body === undefined) return exchange.refuse({ reason: 'body-too-large' })
       const asked = credentialsIn(readSiteverify(body, exchange.contentType, exchange.query, isTurnstile))
-      if ('refusal' in asked) exchange.answer(refusalReply(style, asked.refusal))
+      if ('refusal' in asked) exchange.refuse(asked.refusal)
       else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })
   }

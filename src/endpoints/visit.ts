@@ -16,7 +16,7 @@ import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.t
 import { networkPricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type ReplyStyle, refusalReply } from '../http/replies.ts'
+import type { PolicyList } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import type { Service } from './service.ts'
 
@@ -64,18 +64,12 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
 type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
 /** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
-export function withSite(
-  { sites }: Service,
-  style: ReplyStyle,
-  exchange: Exchange,
-  body: Buffer,
-  next: OnSite,
-): void {
+export function withSite({ sites }: Service, exchange: Exchange, body: Buffer, next: OnSite): void {
   const cached = sites.cached(exchange.siteKey)
   if (cached !== undefined) return next(exchange, cached, body)
   const copy = Buffer.from(body)
   const loaded = exchange.guard<Site | null | undefined>(site => {
-    if (site === undefined) exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
+    if (site === undefined) exchange.refuse({ reason: 'store-unavailable' })
     else next(exchange, site, copy)
   })
   sites.load(exchange.siteKey, loaded)

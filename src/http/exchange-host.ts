@@ -55,6 +55,6 @@ export interface ExchangeRules {
   readonly endpoint: EndpointLabel
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  /** The form of the refusals that the exchange makes by itself. */
+  /** The form of refusals. */
   readonly style: ReplyStyle
 }

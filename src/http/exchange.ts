@@ -14,8 +14,9 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../addresses/address.ts'
 import { forwardedAddress } from '../addresses/forwarded-for.ts'
+import type { RefusalSubject } from '../domain/ending.ts'
 import { isForeign } from '../domain/origin.ts'
-import type { Reason } from '../domain/outcome.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import { DEMO_KEY_PREFIX } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
@@ -85,7 +86,7 @@ export class Exchange {
   readonly isFromForeignPage: boolean
   readonly address: Address
   readonly #host: ExchangeHost
-  readonly #rules: ExchangeRules
+  readonly rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
@@ -111,7 +112,7 @@ export class Exchange {
     // headers count, and these tell the client's address. From the end on it is in flight, until its answer or its abort.
     this.#host = host
     this.#response = response
-    this.#rules = rules
+    this.rules = rules
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
     // Behind the relay, the socket's peer is an alias: `clientOf` tells who connected to the relay (proxy-relay.ts).
@@ -203,7 +204,7 @@ export class Exchange {
   begin(step: (exchange: Exchange) => void): void {
     if (this.address === GONE)
       this.#response.close() // calls the abort handler
-    else if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
+    else if (this.#framing === 'ambiguous') this.refuse({ reason: 'length-ambiguous' })
     else this.#runInCallback(step, this)
   }
 
@@ -229,8 +230,8 @@ export class Exchange {
     try {
       return step(argument)
     } catch (error) {
-      this.#host.observer.faulted(this, this.#rules.endpoint, error)
-      this.#refuse('internal')
+      this.#host.observer.faulted(this, this.rules.endpoint, error)
+      this.refuse({ reason: 'internal' })
       return undefined
     }
   }
@@ -240,8 +241,8 @@ export class Exchange {
     return value => (this.#isOver ? undefined : this.#run(step, value))
   }
 
-  #refuse(reason: Reason): void {
-    this.answer(refusalReply(this.#rules.style, { reason }))
+  refuse(refusal: Refusal, subject?: RefusalSubject): void {
+    this.answer(refusalReply(this.rules.style, refusal, subject))
   }
 
   answer(reply: Reply): void {
@@ -255,7 +256,7 @@ export class Exchange {
 
   #answerNow(reply: Reply): void {
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
-    this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
+    this.#host.observer.answered(this, this.rules.endpoint, reply.status, reply.ending)
     this.#end()
     corked = this
     corkedReply = reply
@@ -307,7 +308,7 @@ export class Exchange {
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (!hasOwnType) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      const usualType = this.#rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
+      const usualType = this.rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
       response.writeHeader('Content-Type', jsonType ?? usualType)
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)
