@@ -10,13 +10,11 @@ import {
   CIDR,
   integer,
   listOf,
-  NAME,
-  NAME_CHARACTERS_MAX,
+  NAME_FORM,
   NETWORK,
   number,
   ORIGIN,
   oneOf,
-  textOf,
   type ValueForm,
   YES_NO,
 } from './value-forms.ts'
@@ -105,11 +103,7 @@ const FAIL_OPEN: Row = {
 export const SIGNALS = ['none', 'flags'] as const
 
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
-  name: {
-    form: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
-    about: 'Name of the site, for people',
-    flag: 'name',
-  },
+  name: { form: NAME_FORM, about: 'Name of the site, for people', flag: 'name' },
   active: { form: YES_NO, about: 'Whether the site is served', fallback: true },
   plan: {
     form: oneOf('PLAN', 'free', 'pro'),
