@@ -35,19 +35,21 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** Reads an endpoint's bodies, and writes its answers. */
-export interface Dialect<Body> {
+/** What differs between the endpoints. */
+export interface Dialect {
   /** The body's name for `expectedIp`. */
   readonly expectedField: string
-  readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
   readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
 }
 
-/** @param key an API key of the right form, and `keyId` the id inside it. The body must stay valid after the call */
-type Redeemer<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
+/** Reads the body for the site of its API key, perhaps after the store has answered. */
+type ReadBody = (site: Site) => Parsed<Redemption>
+
+/** @param key an API key of the right form, and `keyId` the id inside it */
+type Redeemer = (exchange: Exchange, key: string, keyId: string, read: ReadBody) => void
 
 interface AcceptedCaller {
   readonly apiKey: ApiKeyRecord
@@ -77,13 +79,13 @@ type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export function redeemer<Body>(service: Service, dialect: Dialect<Body>): Redeemer<Body> {
-  const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
+export function redeemer(service: Service, dialect: Dialect): Redeemer {
+  const redeem = (exchange: Exchange, caller: Caller, keyId: string, read: ReadBody): void => {
     const { address } = exchange
     // Uses of test keys are not noted.
     if (!isRefusal(caller) && caller.site.test === undefined)
       service.keyUses.note(caller.apiKey.id, service.now())
-    const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
+    const attempt = attemptOf(service, dialect, caller, read, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
@@ -93,12 +95,12 @@ export function redeemer<Body>(service: Service, dialect: Dialect<Body>): Redeem
       }),
     )
   }
-  return (exchange, key, keyId, body) => {
+  return (exchange, key, keyId, read) => {
     const cached = cachedCaller(service, key, keyId)
-    if (cached !== undefined) return redeem(exchange, cached, keyId, body)
+    if (cached !== undefined) return redeem(exchange, cached, keyId, read)
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
-      if (caller !== undefined) redeem(exchange, caller, keyId, body)
+      if (caller !== undefined) redeem(exchange, caller, keyId, read)
       else exchange.refuse({ reason: 'store-unavailable' }, { apiKeyId: keyId })
     })
   }
@@ -127,17 +129,16 @@ function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: stri
   apiKeys.load(keyId, keyLoaded)
 }
 
-function attemptOf<Body>(
+function attemptOf(
   { keyring, settings, now }: Service,
-  dialect: Dialect<Body>,
+  dialect: Dialect,
   caller: Caller,
-  body: Body,
-  contentType: string,
+  read: ReadBody,
   address: Address,
 ): Attempt {
   if (isRefusal(caller)) return refused(caller)
   const { site, apiKey } = caller
-  const parsed = dialect.read(body, contentType, site)
+  const parsed = read(site)
   if (!parsed.ok) return refused(parsed.refusal)
   const { token, expectedIp, idempotencyKey } = parsed.body
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)
@@ -273,9 +274,9 @@ function badBodyOf(attempt: Attempt): string | undefined {
   return field === undefined ? reason : `${reason} ${field}`
 }
 
-function replyTo<Body>(
+function replyTo(
   style: ReplyStyle,
-  dialect: Dialect<Body>,
+  dialect: Dialect,
   caller: Caller,
   keyId: string,
   attempt: Attempt,

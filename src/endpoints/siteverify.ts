@@ -16,7 +16,7 @@ import type { TokenClaims } from '../domain/token.ts'
 import { siteverifyJson } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
-import { type Dialect, redeemer } from './redemption.ts'
+import { redeemer } from './redemption.ts'
 import type { Endpoint, Service, ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
@@ -34,14 +34,18 @@ export const turnstile = (service: Service): Endpoint =>
   )
 
 function endpointWith(service: Service, answer: Answer, isTurnstile: boolean): Endpoint {
-  const redeem = redeemer(service, dialectWith(answer))
+  const redeem = redeemer(service, {
+    expectedField: 'remoteip',
+    matchesVisitor,
+    success: (claims, site) => siteverifyJson(answer(claims, site)),
+  })
   return exchange => {
     if (exchange.isFromPage) return exchange.refuse({ reason: 'sent-by-page' })
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) return exchange.refuse({ reason: 'body-too-large' })
       const asked = credentialsIn(readSiteverify(body, exchange.contentType, exchange.query, isTurnstile))
       if ('refusal' in asked) exchange.refuse(asked.refusal)
-      else redeem(exchange, asked.secret, asked.keyId, asked.fields)
+      else redeem(exchange, asked.secret, asked.keyId, site => parseSiteverify(asked.fields, site))
     })
   }
 }
@@ -58,15 +62,6 @@ function credentialsIn(read: Parsed<SiteverifyFields>): Credentials {
   const keyId = apiKeyId(key)
   if (keyId === undefined) return { refusal: { reason: 'credentials-malformed' } }
   return { fields: read.body, secret: key, keyId }
-}
-
-function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
-  return {
-    expectedField: 'remoteip',
-    read: (fields, _contentType, site) => parseSiteverify(fields, site),
-    matchesVisitor,
-    success: (claims, site) => siteverifyJson(answer(claims, site)),
-  }
 }
 
 /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */

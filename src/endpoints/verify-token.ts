@@ -15,9 +15,8 @@ import type { Endpoint, Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
-const DIALECT: Dialect<Buffer> = {
+const DIALECT: Dialect = {
   expectedField: 'expectedIp',
-  read: parseRedemption,
   matchesVisitor: isSameClient,
   success: ({ score, address, issuedAtMs }) =>
     `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`,
@@ -32,8 +31,9 @@ export function verifyToken(service: Service): Endpoint {
     const keyId = apiKeyId(key)
     if (keyId === undefined) return exchange.refuse({ reason: 'credentials-malformed' })
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.refuse({ reason: 'body-too-large' })
-      else redeem(exchange, key, keyId, Buffer.from(body)) // the server reuses the memory of the body
+      if (body === undefined) return exchange.refuse({ reason: 'body-too-large' })
+      const copy = Buffer.from(body) // the server reuses the memory of the body
+      redeem(exchange, key, keyId, () => parseRedemption(copy, exchange.contentType))
     })
   }
 }
