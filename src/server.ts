@@ -9,6 +9,7 @@ import { DEMO_OFF, demoRoutes } from './demo/demo-routes.ts'
 import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { Keyring } from './domain/keyring.ts'
+import { PRICING } from './domain/pricing.ts'
 import type { CachedRecords } from './domain/site.ts'
 import { BackendCounts } from './endpoints/backend-counts.ts'
 import type { Service } from './endpoints/service.ts'
@@ -288,6 +289,7 @@ function composeService(config: Config, store: StoreClient, { sites, apiKeys }: 
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
+    pricing: PRICING,
     keyring,
     tags: new AddressTags(keyring.signing),
     otherTags: keyring.others.map(key => new AddressTags(key)),

@@ -135,7 +135,7 @@ function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const { challenge, verify } = PRICES.ourMicroseconds
   const { challengeAddressSite: limitPerMinute } = CONTRACT_LIMITS
   const returning = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs } // so it returns
-  const price = priceOf(returning, traffic)
+  const price = priceOf(returning, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }

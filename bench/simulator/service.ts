@@ -12,7 +12,7 @@ import type { Meter, Meters } from '../../src/domain/meters.ts'
 import { addProof, fadeAll, keptMs, metersFrom, newMeter, renewFirstProof } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
-import { networkPricing } from '../../src/domain/pricing.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
@@ -82,7 +82,7 @@ export class Service {
     const issuedAtMs = this.#clock.nowMs
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limitPerMinute: challengeAddressSite, accepted }
-    const price = priceOf(counts, this.#trafficOf(address, this.#metersOf(address)))
+    const price = priceOf(counts, this.#trafficOf(address, this.#metersOf(address)), PRICING)
     const bits = difficultyOf(this.#bounds, price)
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
@@ -104,7 +104,7 @@ export class Service {
     // As in the service, the store counts the proof before the price is known, and takes it out again if that is too low.
     this.#addProof(meters, address, accepted, 1)
     const traffic = this.#trafficOf(address, meters)
-    if (checkPrice(challenge.bits, this.#bounds, accepted, traffic).isUnderpriced) {
+    if (checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
       // A client fetches a new challenge, as for one that has expired.
       return { status: 'expired' }
@@ -127,17 +127,17 @@ export class Service {
       [...this.#firstProofs, ...names.map(name => this.#meter(name))],
       this.#clock.nowMs,
     )
-    fadeAll(meters, this.#clock.nowMs)
+    fadeAll(meters, this.#clock.nowMs, PRICING)
     return meters
   }
 
   #trafficOf(address: Address, meters: Meters) {
-    return trafficOf(meters, networkPricing(address), SITE_EXPECTED, IS_KNOWN_NETWORK)
+    return trafficOf(meters, networkPricing(address, PRICING), SITE_EXPECTED, IS_KNOWN_NETWORK, PRICING)
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
-    const { owner, wide } = networkPricing(address).free
-    addProof(meters, [siteFree(SITE_EXPECTED), owner, wide], accepted, proofs)
+    const { owner, wide } = networkPricing(address, PRICING).free
+    addProof(meters, [siteFree(SITE_EXPECTED, PRICING), owner, wide], accepted, proofs, PRICING)
     for (const time of this.#firstProofs) renewFirstProof(time, this.#clock.nowMs)
   }
 

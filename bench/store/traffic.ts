@@ -9,7 +9,7 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { siteFree } from '../../src/domain/price.ts'
-import { networkPricing } from '../../src/domain/pricing.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type {
   ChallengeRequest,
@@ -136,11 +136,11 @@ function addressOf(index: number): string {
 /** The 0 means that the operator expects no rate of the site. */
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
-  const { owner, wide } = networkPricing(address).free
+  const { owner, wide } = networkPricing(address, PRICING).free
   return {
     firstProofs: tags.firstProofNames,
     meters: [site.meterName, ...tags.networkMeters(address, addressKeyOf(index))],
-    free: [siteFree(0), owner, wide],
+    free: [siteFree(0, PRICING), owner, wide],
     counts: true,
   }
 }

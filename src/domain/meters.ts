@@ -7,7 +7,7 @@
  * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/visits/meters.lua.
  */
 
-import { PRICING } from './pricing.ts'
+import { PRICING, type Pricing } from './pricing.ts'
 
 /** The time of a first proof (`AddressTags.firstProofNames`) is kept in this form too: Unix ms in `usual`, and its renewal in `atMs`. */
 export interface Meter {
@@ -58,10 +58,10 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
 }
 
 /** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
-function fade(meter: Meter, nowMs: number, recentMs: number): void {
+function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
-  meter.usual *= Math.exp(-elapsedMs / PRICING.usualMs)
+  meter.usual *= Math.exp(-elapsedMs / usualMs)
   meter.atMs = nowMs
 }
 
@@ -74,14 +74,14 @@ export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
   ageMs: number,
   recentMs: number,
+  { usualMs }: Pricing,
 ): Rates {
-  const { usualMs } = PRICING
   const gatheredMs = Math.max(MINUTE_MS, usualMs * (1 - Math.exp(-ageMs / usualMs)))
   return { recent: (recent * MINUTE_MS) / recentMs, usual: (usual * MINUTE_MS) / gatheredMs }
 }
 
-export function budgetOf({ usual }: Rates, free: number): number {
-  return Math.max(free, PRICING.budgetFactor * usual)
+export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Pricing): number {
+  return Math.max(free, budgetFactor * usual)
 }
 
 /**
@@ -98,21 +98,29 @@ export function addProof(
   free: readonly number[],
   accepted: number,
   proofs: 1 | -1,
+  pricing: Pricing,
 ): boolean {
-  const isReturning = accepted >= PRICING.returningProofs
-  if (isReturning) add(site, proofs, ageMs, PRICING.siteRecentMs, free[0]!)
+  const isReturning = accepted >= pricing.returningProofs
+  if (isReturning) add(site, proofs, ageMs, pricing.siteRecentMs, free[0]!, pricing)
   for (const [index, meter] of networks.entries())
-    add(meter, proofs, namesAgeMs, PRICING.networkRecentMs, free[1 + index]!)
+    add(meter, proofs, namesAgeMs, pricing.networkRecentMs, free[1 + index]!, pricing)
   return isReturning
 }
 
-function add(meter: Meter, proofs: number, ageMs: number, recentMs: number, free: number): void {
+function add(
+  meter: Meter,
+  proofs: number,
+  ageMs: number,
+  recentMs: number,
+  free: number,
+  pricing: Pricing,
+): void {
   // Both adding a proof and taking it back use the rate before it; with another rate, a part of the proof would stay. If the proof was
   // the only one and has faded since, `recentBefore` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
   const recentBefore = meter.recent + Math.min(0, proofs)
-  const rates = ratesOf({ recent: recentBefore, usual: meter.usual }, ageMs, recentMs)
-  const learned = PRICING.learnedShare * budgetOf(rates, free)
-  const share = ageMs < PRICING.learnsAllMs || rates.recent <= learned ? 1 : learned / rates.recent
+  const rates = ratesOf({ recent: recentBefore, usual: meter.usual }, ageMs, recentMs, pricing)
+  const learned = pricing.learnedShare * budgetOf(rates, free, pricing)
+  const share = ageMs < pricing.learnsAllMs || rates.recent <= learned ? 1 : learned / rates.recent
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
@@ -129,9 +137,9 @@ export function renewFirstProof(time: Meter, nowMs: number): void {
   time.atMs = nowMs
 }
 
-export function fadeAll({ site, networks }: Meters, nowMs: number): void {
-  fade(site, nowMs, PRICING.siteRecentMs)
-  for (const meter of networks) fade(meter, nowMs, PRICING.networkRecentMs)
+export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pricing): void {
+  fade(site, nowMs, pricing.siteRecentMs, pricing)
+  for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
 /** The store keeps a meter for this time: for KEPT_MS_MAX that of a first proof, which is a huge number in `usual`. */

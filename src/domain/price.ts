@@ -15,7 +15,7 @@
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
-import { type NetworkPricing, PRICING } from './pricing.ts'
+import type { NetworkPricing, Pricing } from './pricing.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -68,14 +68,15 @@ export function trafficOf(
   { prefixBits, free }: NetworkPricing,
   siteExpected: number,
   isKnownNetwork: boolean,
+  pricing: Pricing,
 ): Traffic {
   return {
     networkRates: networks.map((meter, index) => {
       const level = index === 0 ? 'owner' : 'wide'
-      const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, PRICING.networkRecentMs))
+      const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, pricing.networkRecentMs, pricing))
       return { recent, usual, prefixBits: prefixBits[level], free: free[level] } // a spread would take 1.3 us
     }),
-    siteRates: rounded(ratesOf(site, ageMs, PRICING.siteRecentMs)),
+    siteRates: rounded(ratesOf(site, ageMs, pricing.siteRecentMs, pricing)),
     siteExpected,
     isKnownNetwork,
   }
@@ -97,22 +98,24 @@ export interface Price {
   readonly isReturning: boolean
 }
 
-export function priceOf(counts: AddressCounts, traffic: Traffic): Price {
-  return priceAbove(bitsOfAddress(counts), counts.accepted, traffic)
+export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
+  return priceAbove(bitsOfAddress(counts, pricing), counts.accepted, traffic, pricing)
 }
 
 /** Adds what network and site ask for to the bits of the address. */
-function priceAbove(addressBits: number, accepted: number, traffic: Traffic): Price {
+function priceAbove(addressBits: number, accepted: number, traffic: Traffic, pricing: Pricing): Price {
   const { siteRates, siteExpected, isKnownNetwork } = traffic
   let networkBits = 0
   let costliest: NetworkRates | undefined
   for (const rates of traffic.networkRates) {
-    const bits = excessBits(rates, rates.free, PRICING.networkBitsMax)
+    const bits = excessBits(rates, rates.free, pricing.networkBitsMax, pricing)
     if (bits > networkBits) [networkBits, costliest] = [bits, rates]
   }
-  const isReturning = accepted >= PRICING.returningProofs
-  const bitsMax = isKnownNetwork ? PRICING.knownBitsMax : PRICING.siteBitsMax
-  const askedBySite = isReturning ? excessBits(siteRates, siteFree(siteExpected), bitsMax) : 0
+  const isReturning = accepted >= pricing.returningProofs
+  const bitsMax = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
+  const askedBySite = isReturning
+    ? excessBits(siteRates, siteFree(siteExpected, pricing), bitsMax, pricing)
+    : 0
   const siteBits = Math.max(0, askedBySite - networkBits)
   return { addressBits, networkBits, siteBits, costliest, isReturning }
 }
@@ -134,27 +137,30 @@ export function checkPrice(
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
+  pricing: Pricing,
 ): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
-  const price = priceAbove(0, accepted, traffic)
+  const price = priceAbove(0, accepted, traffic, pricing)
   return {
-    isUnderpriced: difficulty < difficultyOf(bounds, price) - PRICING.lateBits,
+    isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
     isCapped: bounds.base + price.networkBits + price.siteBits > bounds.max,
   }
 }
 
-function bitsOfAddress({ challenges, limitPerMinute }: AddressCounts): number {
-  const { quietShare, addressBitsMax } = PRICING
+function bitsOfAddress(
+  { challenges, limitPerMinute }: AddressCounts,
+  { quietShare, addressBitsMax }: Pricing,
+): number {
   const climb = Math.max(0, (challenges / limitPerMinute - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
 /** Makes a site's budget `budgetFactor` times the largest of its usual rate, `siteUsualMin` and what the operator expects. */
-export function siteFree(expected: number): number {
-  return PRICING.budgetFactor * Math.max(PRICING.siteUsualMin, expected)
+export function siteFree(expected: number, { budgetFactor, siteUsualMin }: Pricing): number {
+  return budgetFactor * Math.max(siteUsualMin, expected)
 }
 
 /** One bit for each doubling above the budget, rounded up; within it 0 or less, also -Infinity. */
-function excessBits(rates: Rates, free: number, bitsMax: number): number {
-  const excess = rates.recent / budgetOf(rates, free)
+function excessBits(rates: Rates, free: number, bitsMax: number, pricing: Pricing): number {
+  const excess = rates.recent / budgetOf(rates, free, pricing)
   return Math.min(bitsMax, Math.ceil(Math.log2(excess)))
 }

@@ -53,6 +53,8 @@ export const PRICING = {
   lateBits: 1,
 }
 
-export function networkPricing(address: Address): NetworkPricing {
-  return isV4(address) ? PRICING.v4 : PRICING.v6
+export type Pricing = Readonly<typeof PRICING>
+
+export function networkPricing(address: Address, pricing: Pricing): NetworkPricing {
+  return isV4(address) ? pricing.v4 : pricing.v6
 }

@@ -43,7 +43,7 @@ export function challenge(service: Service): Endpoint {
     if (visit.refusal === undefined && isAwayElsewhere(service, visit))
       return exchange.refuse({ reason: 'store-unavailable' })
     service.store.admitChallenge(
-      chargeOf(visit, 'challenge'),
+      chargeOf(service.pricing, visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, exchange.rules.style, visit, admission))),
     )
   }
@@ -80,7 +80,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
 }
 
 function issue(
-  { keyring, settings, randomBits }: Service,
+  { keyring, settings, pricing, randomBits }: Service,
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
@@ -89,9 +89,9 @@ function issue(
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limitPerMinute: Math.min(siteLimit, addressLimit), accepted }
-  const traffic = trafficAround(visit, meters)
+  const traffic = trafficAround(pricing, visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, issuedAtMs))
-  const price = priceOf(counts, traffic)
+  const price = priceOf(counts, traffic, pricing)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)

@@ -5,6 +5,7 @@ import type { RefusalSubject } from '../domain/ending.ts'
 import type { Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type PolicyList, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
@@ -15,6 +16,7 @@ import type { BackendCounts } from './backend-counts.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
+  readonly pricing: Pricing
   readonly keyring: Keyring
   /** Names addresses in the store by the secret that signs. */
   readonly tags: AddressTags

@@ -98,7 +98,7 @@ export function verify(service: Service): Endpoint {
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     // The store spends the nonce only if it was solved.
     const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-    const request = chargeOf(visit, 'verify', chargeFor(attempt), spend)
+    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), spend)
     /** Answers, and returns whether the proof counts. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
       if (admission.status !== 'admitted') {
@@ -272,7 +272,7 @@ function preciseRefusal(
 }
 
 function concludeSolved(
-  { store, settings, keyring }: Service,
+  { store, settings, pricing, keyring }: Service,
   visit: AllowedVisit,
   solved: Solved,
   admitted: Admitted,
@@ -283,12 +283,12 @@ function concludeSolved(
   const { solution, puzzle, siteEpoch } = solved
   const { difficulty } = solved.signals
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(visit, admitted.meters)
+  const traffic = trafficAround(pricing, visit, admitted.meters)
   // If the site has changed its puzzle since the challenge, the site's bits do not apply, because bits of two puzzles do not compare:
   // the base is the challenge's own bits. What its network or site must pay still comes on top, so hoarding challenges gains nothing.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
   const within = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic)
+  const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic, pricing)
   if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
   // Capped by this site's maximum, the proof was cheaper than at other sites, so it must not raise its neighbours' price there.
   const isCounted = !isCapped

@@ -13,7 +13,7 @@ import { ENDPOINTS } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
-import { networkPricing } from '../domain/pricing.ts'
+import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
@@ -145,6 +145,7 @@ export type Charge = 'plain' | 'failed' | 'junk'
  * @param spend the nonce to use up; without it, the request is only counted
  */
 export function chargeOf(
+  pricing: Pricing,
   visit: Visit,
   name: VisitorEndpointName,
   charge: Charge = 'plain',
@@ -157,7 +158,7 @@ export function chargeOf(
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
-    metering: refusal === undefined && !isJunk ? meteringOf(visit) : undefined,
+    metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
     failOpen: site?.record.failOpen?.[name],
     failed: charge === 'failed',
     spend,
@@ -171,10 +172,10 @@ function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: bo
 }
 
 /** In known networks and at private addresses, only the site's meter is asked for. Proofs of known networks and test sites do not count. */
-function meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
-  const { owner, wide } = networkPricing(address).free
-  const siteProofs = siteFree(expectedOf(site))
+  const { owner, wide } = networkPricing(address, pricing).free
+  const siteProofs = siteFree(expectedOf(site), pricing)
   return {
     firstProofs: tags.firstProofNames,
     meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
@@ -185,11 +186,12 @@ function meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit):
 
 /** @param meters undefined if a worker's memory answered */
 export function trafficAround(
+  pricing: Pricing,
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
-  return trafficOf(meters, networkPricing(address), expectedOf(site), isKnown)
+  return trafficOf(meters, networkPricing(address, pricing), expectedOf(site), isKnown, pricing)
 }
 
 /** The operator's estimate (`expected` in price.ts), in proofs of returning addresses a minute. */

@@ -73,16 +73,16 @@ class Town {
       ...TAGS.networkMeters(from, TAGS.keyOf(from, 64)),
     ]
     const meters = metersFrom(names.map(meter), this.nowMs)
-    fadeAll(meters, this.nowMs)
+    fadeAll(meters, this.nowMs, PRICING)
     return meters
   }
 
   /** @param accepted earlier proofs of the address */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
-    const { owner, wide } = networkPricing(from).free
+    const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
     for (const name of TAGS.firstProofNames) renewFirstProof(this.#meters.get(name)!, this.nowMs)
-    addProof(meters, [siteFree(0), owner, wide], accepted, proofs)
+    addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
   /** @param flows proofs a minute, by their senders */
@@ -99,12 +99,12 @@ class Town {
   }
 
   traffic(from: Address, expected = 0, isKnown = false): Traffic {
-    return trafficOf(this.at(from), networkPricing(from), expected, isKnown)
+    return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
   /** What a new address pays in this network. */
   price(from: Address, some: Partial<AddressCounts> = {}) {
-    return priceOf({ ...COUNTS, ...some }, this.traffic(from))
+    return priceOf({ ...COUNTS, ...some }, this.traffic(from), PRICING)
   }
 }
 
@@ -115,7 +115,7 @@ const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
   const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
-    return priceOf({ ...COUNTS, challenges }, NO_TRAFFIC).addressBits
+    return priceOf({ ...COUNTS, challenges }, NO_TRAFFIC, PRICING).addressBits
   })
   assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
 })
@@ -169,7 +169,7 @@ test('who always stays at what costs nothing makes it grow e-fold a day, not mor
   town.nowMs += 7 * DAY_MS
   const budget = () => {
     const [owner] = town.traffic(RENTED).networkRates
-    return budgetOf(owner!, owner!.free)
+    return budgetOf(owner!, owner!.free, PRICING)
   }
   const day = () => {
     for (let minute = 0; minute < 1440; minute += 10)
@@ -188,7 +188,7 @@ test('a proof counts as usual up to half a budget, by the rate before it; in a s
     const meter = (): Meter => ({ atMs: 0, recent: 1000 - Math.min(0, proofs), usual: 10 })
     const [site, ...networks] = [meter(), meter(), meter()] as const
     const meters = { ageMs, namesAgeMs: ageMs, site, networks }
-    const isSite = addProof(meters, [600, 400, 1000], accepted, proofs)
+    const isSite = addProof(meters, [600, 400, 1000], accepted, proofs, PRICING)
     return [isSite, ...[site, ...networks].map(({ usual }) => ((usual - 10) * proofs).toFixed(6))].join(' ')
   }
   // The site's meter forgets in 20 s, so 1000 are a rate of 3000 a minute: half the budget of 600 is a tenth of it. Those of
@@ -211,7 +211,7 @@ test('a site under attack: addresses that return pay up to four bits, others non
 test('what an operator expects of a site is usual, however quiet the days before were, and no more than that', () => {
   const isAttacked = (perMinute: number, expected: number) => {
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
-    return priceOf({ ...COUNTS, accepted: 2 }, town.traffic(STRANGER, expected)).siteBits > 0
+    return priceOf({ ...COUNTS, accepted: 2 }, town.traffic(STRANGER, expected), PRICING).siteBits > 0
   }
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
@@ -221,19 +221,22 @@ test('of network and site the larger counts, on top of the address; a known netw
   const { addressBits, networkBits, siteBits } = town.price(RENTED, { challenges: 30, accepted: 2 })
   assert.deepEqual([addressBits, networkBits, networkBits + siteBits], [4, 2, 4])
   const siteAlone = { ...town.traffic(RENTED, 0, true), networkRates: [] }
-  const known = priceOf({ ...COUNTS, accepted: 2 }, siteAlone)
+  const known = priceOf({ ...COUNTS, accepted: 2 }, siteAlone, PRICING)
   assert.deepEqual([known.networkBits, known.siteBits], [0, 1])
 })
 
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
-    checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48)).isUnderpriced
+    checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING).isUnderpriced
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER)).isUnderpriced, 'a raise')
+  assert.ok(
+    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING).isUnderpriced,
+    'a raise',
+  )
   const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
-    checkPrice(18, { ...BOUNDS, max }, accepted, traffic).isCapped
+    checkPrice(18, { ...BOUNDS, max }, accepted, traffic, PRICING).isCapped
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
   const attacked = quiet()
     .run(3 * MINUTE_MS, { people: 1200 }, 2)
@@ -253,7 +256,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   for (let proof = 0; proof < 250; proof++) {
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
-    if (checkPrice(18, BOUNDS, 0, town.traffic(from)).isUnderpriced) town.add(from, 0, -1)
+    if (checkPrice(18, BOUNDS, 0, town.traffic(from), PRICING).isUnderpriced) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)

@@ -13,6 +13,7 @@ import {
   publicSuffixOf,
 } from '../../src/domain/origin.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import {
   countedFailures,
   PLAIN_ENVIRONMENT,
@@ -41,7 +42,7 @@ import { words } from '../harness/values.ts'
 const bounds = { base: 18, min: 16, max: 28 }
 
 const bitsOf = (counts: AddressCounts, traffic: Traffic, within = bounds): number =>
-  difficultyOf(within, priceOf(counts, traffic))
+  difficultyOf(within, priceOf(counts, traffic, PRICING))
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
   const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })

@@ -7,6 +7,7 @@ import type { Ending, Judged } from '../../src/domain/ending.ts'
 import type { Policy } from '../../src/domain/limits.ts'
 import type { Reason } from '../../src/domain/outcome.ts'
 import { NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type { ObservedExchange } from '../../src/http/exchange-host.ts'
 import { measureLag, Stats } from '../../src/metrics/stats.ts'
@@ -23,7 +24,7 @@ const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
 const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 
 function issued(site: Site, difficulty: number, raise = 0): Ending {
-  const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC) }
+  const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC, PRICING) }
   const bounds = { base: 18, min: 16, max: 28, raise }
   return { kind: 'issued', site, nonce: '', issuedAtMs: 0, puzzle: 'sha256', difficulty, bounds, ...about }
 }

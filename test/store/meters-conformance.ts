@@ -87,8 +87,8 @@ export function metersConformance(name: string, make: StoreMaker): void {
         assert.ok(answer.status === 'admitted', String(step))
         for (const age of ages) renewFirstProof(age, own.clock.now)
         const model = metersFrom(list, own.clock.now)
-        fadeAll(model, own.clock.now)
-        addProof(model, metering.free, answer.accepted, 1)
+        fadeAll(model, own.clock.now, PRICING)
+        addProof(model, metering.free, answer.accepted, 1, PRICING)
         const found = answer.meters!
         close(found.ageMs, model.ageMs, `step ${step}, age`)
         close(found.namesAgeMs, model.namesAgeMs, `step ${step}, age of names`)
@@ -98,11 +98,11 @@ export function metersConformance(name: string, make: StoreMaker): void {
         most = Math.max(most, model.site.recent)
         if (step % 5 !== 0 && step % 40 !== 39) continue
         own.clock.now += step % 2 // what was counted fades before it is taken back
-        fadeAll(model, own.clock.now)
+        fadeAll(model, own.clock.now, PRICING)
         const request = solutionIn({ store, clock: own.clock }, metering, step % 7)
         store.requests.takeBack(request, answer.accepted)
         store.requests.takeBack({ ...request, failed: true }, answer.accepted) // was not counted
-        addProof(model, metering.free, answer.accepted, -1)
+        addProof(model, metering.free, answer.accepted, -1, PRICING)
         await challengeOn(store, { addressKey: `${addressIn(metering, 0)}c` }) // until it was taken back
       }
       assert.ok(most > 10, 'there was an attack')

@@ -20,6 +20,7 @@ import { readUInt24 } from '../../domain/bytes.ts'
 import type { Limited } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -281,7 +282,7 @@ function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
   if (list.length === 0) return undefined
   const nowMs = timeOf(reply)
   const meters = metersFrom(list, nowMs)
-  fadeAll(meters, nowMs)
+  fadeAll(meters, nowMs, PRICING)
   return meters
 }
 

@@ -26,6 +26,7 @@ import {
   renewFirstProof,
   writeMeter,
 } from '../../domain/meters.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import { admitToWindow } from '../../domain/redemption-window.ts'
 import { RECORD_KEPT_MS_MAX } from '../../domain/token.ts'
 import { NONCE_OUTCOMES, TOKEN_OUTCOMES } from '../store.ts'
@@ -284,8 +285,8 @@ export class Engine {
     for (let index = 0; index < count; index++) numbers.push(this.#read(2))
     const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
     const meters = metersFrom(list, this.#wallMs)
-    fadeAll(meters, this.#wallMs)
-    const isSiteCounted = addProof(meters, free, accepted, proofs)
+    fadeAll(meters, this.#wallMs, PRICING)
+    const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
     // Meters of the state have been changed in place; new ones are stored now.
     for (let index = 0; index < list.length; index++) {
       if (index < SITE_METER) renewFirstProof(list[index]!, this.#wallMs)
