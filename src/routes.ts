@@ -7,7 +7,7 @@
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import { ENDPOINTS, type EndpointName, type Work } from './domain/endpoint.ts'
 import { challenge } from './endpoints/challenge.ts'
-import { type Endpoint, replyStyle, type Service } from './endpoints/service.ts'
+import type { Endpoint, Service } from './endpoints/service.ts'
 import { siteverify, turnstile } from './endpoints/siteverify.ts'
 import { verify } from './endpoints/verify.ts'
 import { verifyToken } from './endpoints/verify-token.ts'
@@ -15,7 +15,7 @@ import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
 import { PLAIN_STYLE, type Reply, refusalReply } from './http/replies.ts'
-import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
+import { contentRequest, endsPlainly } from './http/request-headers.ts'
 
 interface Route {
   readonly path: string
@@ -66,18 +66,12 @@ function addEndpoint(
   { path, name, build, takesGet = false }: Route,
 ): void {
   const endpoint = build(service)
-  const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const rules = { endpoint: name, isCrossOrigin, style: replyStyle(name, service.settings) }
-  const step = (exchange: Exchange) => endpoint(exchange, '')
-  // Reading the query costs time, so only /siteverify does it.
-  const handle: Handler =
-    errorStyle === 'siteverify'
-      ? (response, request) => {
-          const query = queryOf(request)
-          new Exchange(response, request, host, rules).begin(exchange => endpoint(exchange, query))
-        }
-      : (response, request) => new Exchange(response, request, host, rules).begin(step)
-  const overloaded = refusalReply(rules.style, { reason: 'overloaded' })
+  const { method, work, isCrossOrigin, limits, errorStyle } = ENDPOINTS[name]
+  const policies = limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]])
+  const style = { errors: errorStyle, policies: Object.fromEntries(policies) }
+  const rules = { endpoint: name, isCrossOrigin, style }
+  const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(endpoint)
+  const overloaded = refusalReply(style, { reason: 'overloaded' })
   const handler = unlessOverloaded(handle, work, overloaded, host, rules)
   addPath(app, host, rules, path, { [method]: handler, ...(takesGet && { get: handler }) }, isCrossOrigin)
 }

@@ -344,13 +344,13 @@ test('difficulty.md lists every network whose proofs are counted, with what cost
 
 /** Fields that share a flag have one row, by the name of their group. */
 function fieldRow(field: SiteField): string[] {
-  const { name, path, form, about, plan, command, flag, falseFlag, unsetFlag } = field
+  const { name, path, form, about, plan, flag, falseFlag, unsetFlag } = field
   const sharing = FIELDS.filter(other => other === field || (flag !== undefined && other.flag === flag))
   const [usual = 'required', another] = new Set(sharing.map(defaultText))
   const flags = [flag, falseFlag, unsetFlag].filter(name => name !== undefined).map(name => `\`--${name}\``)
   return [
     `\`${sharing.length > 1 ? path[0] : name}\``,
-    command === undefined ? flags.join(', ') : `\`${command}\``,
+    flag === undefined ? '`site disable`' : flags.join(', '),
     another === undefined ? usual : '[by signal](limits.md#score)',
     form.schema.description,
     plan === undefined ? about : `${about}; plan ${plan}`,

@@ -133,7 +133,7 @@ async function nonceMinting(load: Load): Promise<Work> {
   const { mintNonce } = await load('domain/nonce')
   const { visits, keyring, bindingOf } = await crowd(load)
   return over(visits, visit => {
-    // The random bits are given: the service takes them from a pool that it fills 16 KiB at a time.
+    // The random bits are given: the service takes them from randomInt, which draws 6 KiB at a time.
     const terms = { issuedAtMs: visit.issuedAtMs, difficulty: DIFFICULTY }
     return isText(mintNonce(keyring, terms, bindingOf(visit), visit.randomBits))
   })

@@ -3,7 +3,7 @@
  * decide by the counts of one store, without delay, so their number does not matter.
  */
 
-import { type Address, visitorKey } from '../../src/addresses/address.ts'
+import { type Address, formatVisitor } from '../../src/addresses/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
@@ -159,7 +159,7 @@ export class Service {
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number, spending?: Spending) {
     const { nowMs } = this.#clock
-    const key = visitorKey(address, IPV6_PREFIX_BITS)
+    const key = formatVisitor(address, IPV6_PREFIX_BITS)
     const now = Math.floor(nowMs)
     const before = this.#records.get(key)?.record
     const decision = admitToLog(before, now, kind, { siteTag: SITE.tag, addressLimit, siteLimit }, spending)

@@ -103,15 +103,10 @@ export function formatAddress(address: Address): string {
   return new URL(`http://[${groups}]`).hostname.slice(1, -1) // URL compresses zeros as RFC 5952 does
 }
 
-/** The address; of IPv6 the prefix that counts as one visitor, as a CIDR. */
+/** The address; of IPv6 the prefix that counts as one visitor, as a CIDR. The store has other names (address-tags.ts). */
 export function formatVisitor(address: Address, v6PrefixBits: number): string {
   if (isV4(address) || v6PrefixBits === ADDRESS_BITS) return formatAddress(address)
   return `${formatAddress(rangeOf(address, v6PrefixBits).start)}/${v6PrefixBits}`
-}
-
-/** The part of an address that tells visitors apart: of IPv6 only the prefix. The store has other names (address-tags.ts). */
-export function visitorKey(address: Address, v6PrefixBits: number): string {
-  return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
 
 /** The bits up to `toBit`, from a whole byte on, as lowercase digits; bits beyond `toBit` in the last byte are 0. */

@@ -1,7 +1,7 @@
 /** The demo's routes: its pages and files, and the form's target, which takes the form and has backend.ts judge it. */
 
 import { readFileSync } from 'node:fs'
-import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
+import { type Address, formatAddress, formatVisitor } from '../addresses/address.ts'
 import { type Config, localUrl } from '../config/config.ts'
 import type { Ending } from '../domain/ending.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
@@ -71,7 +71,7 @@ const minuteOf = new Map<string, { readonly sinceMs: number; forms: number }>()
 
 /** Counts a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function admit(address: Address, ipv6PrefixBits: number): boolean {
-  const key = visitorKey(address, ipv6PrefixBits)
+  const key = formatVisitor(address, ipv6PrefixBits)
   const nowMs = performance.now()
   let minute = minuteOf.get(key)
   if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
@@ -104,7 +104,7 @@ function handleSubmit(exchange: Exchange, config: Config, apiKeys: ApiKeys): voi
       return refuse(415, 'content-type', 'The form must be sent urlencoded.')
     const form = readForm(body.toString('utf8'))
     if (form.token === '') return refuse(400, 'no-token', NO_TOKEN)
-    if (address === undefined || !admit(address, config.ipv6PrefixBits))
+    if (!admit(address, config.ipv6PrefixBits))
       return refuse(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.')
     // `redeem` never rejects, and `guard` takes what `decide` may throw.
     redeem(localUrl(config), apiKeys[form.puzzle], {

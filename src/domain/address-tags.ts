@@ -31,10 +31,9 @@ const FIRST_PROOF = `${METER}born`
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
 
-interface Ends {
-  readonly v4: number
-  readonly v6: number
-}
+/** The end of the bytes of the owner's network, and of the wide one, in an address, which is 16 one-byte characters. */
+const OWNER_END = endsOf('owner')
+const WIDE_END = endsOf('wide')
 
 export class AddressTags {
   /** | key 32 | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 | */
@@ -47,14 +46,8 @@ export class AddressTags {
    * their age did not start too, nothing would seem usual for them, and each proof an excess.
    */
   readonly firstProofNames: readonly [string, string]
-  /** The end of the bytes of the owner's network, and of the wide one, in an address, which is 16 one-byte characters. */
-  readonly #ownerEnd: Ends
-  readonly #wideEnd: Ends
 
   constructor({ tagKey }: SigningKey) {
-    const { v4, v6 } = PRICING
-    this.#ownerEnd = { v4: V4_BYTE + v4.prefixBits.owner / 8, v6: v6.prefixBits.owner / 8 }
-    this.#wideEnd = { v4: V4_BYTE + v4.prefixBits.wide / 8, v6: v6.prefixBits.wide / 8 }
     this.#input.set(tagKey)
     this.firstProofNames = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
   }
@@ -62,8 +55,8 @@ export class AddressTags {
   /** The key of an address; of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
-      ? hexOf(address, this.#ownerEnd.v4, ADDRESS_BITS)
-      : hexOf(address, this.#ownerEnd.v6, v6PrefixBits)
+      ? hexOf(address, OWNER_END.v4, ADDRESS_BITS)
+      : hexOf(address, OWNER_END.v6, v6PrefixBits)
     return this.#ownerOf(address) + within
   }
 
@@ -83,11 +76,11 @@ export class AddressTags {
 
   #ownerOf(address: Address): string {
     const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
-    return shard + this.#tag(prefixOf(address, this.#ownerEnd))
+    return shard + this.#tag(prefixOf(address, OWNER_END))
   }
 
   #wideTag(address: Address): string {
-    const prefix = prefixOf(address, this.#wideEnd)
+    const prefix = prefixOf(address, WIDE_END)
     let wide = this.#wide.get(prefix)
     if (wide === undefined) {
       wide = this.#tag(prefix)
@@ -106,7 +99,12 @@ export class AddressTags {
   }
 }
 
-function prefixOf(address: Address, end: Ends): string {
+function endsOf(level: 'owner' | 'wide') {
+  const { v4, v6 } = PRICING
+  return { v4: V4_BYTE + v4.prefixBits[level] / 8, v6: v6.prefixBits[level] / 8 }
+}
+
+function prefixOf(address: Address, end: typeof OWNER_END): string {
   return isV4(address) ? address.slice(V4_BYTE, end.v4) : address.slice(0, end.v6)
 }
 

@@ -73,8 +73,7 @@ const NO_REASONS: readonly ScoreReason[] = []
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
   const found = reasonsOf(signals, weights)
   if (found.length === 0) return { score: 1, reasons: found }
-  // No default is 0, so most sites need no second list.
-  const reasons = weights === SCORE_WEIGHTS ? found : found.filter(reason => weights[reason] > 0)
+  const reasons = found.filter(reason => weights[reason] > 0)
   let penalty = 0
   for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }

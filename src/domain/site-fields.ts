@@ -10,13 +10,11 @@ import {
   CIDR,
   integer,
   listOf,
-  NAME,
-  NAME_CHARACTERS_MAX,
+  NAME_FORM,
   NETWORK,
   number,
   ORIGIN,
   oneOf,
-  textOf,
   type ValueForm,
   YES_NO,
 } from './value-forms.ts'
@@ -54,10 +52,8 @@ interface Row {
   readonly defaultWords?: string
   /** The plan that includes the field. A site of another plan keeps the value, which has no effect. */
   readonly plan?: 'pro'
-  /** Several fields may share a flag: `--weight webdriver=1`. */
+  /** Several fields may share a flag: `--weight webdriver=1`. `active` has none, but commands of its own. */
   readonly flag?: string
-  /** The command that sets a field which has no flag. */
-  readonly command?: string
   /** Sets "false", as `flag` sets "true". */
   readonly falseFlag?: string
   /** Returns the field to its default. */
@@ -107,12 +103,8 @@ const FAIL_OPEN: Row = {
 export const SIGNALS = ['none', 'flags'] as const
 
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
-  name: {
-    form: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
-    about: 'Name of the site, for people',
-    flag: 'name',
-  },
-  active: { form: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },
+  name: { form: NAME_FORM, about: 'Name of the site, for people', flag: 'name' },
+  active: { form: YES_NO, about: 'Whether the site is served', fallback: true },
   plan: {
     form: oneOf('PLAN', 'free', 'pro'),
     about: 'Plan, which costs nothing; pro has IP rules',

@@ -68,7 +68,6 @@ export interface Site {
   /** Networks of the setting `known.networks`. */
   readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet }
-  /** SCORE_WEIGHTS itself if the site sets none. */
   readonly scoreWeights: ScoreWeights
   /** The meter of its returning addresses. */
   readonly meterName: string
@@ -93,8 +92,7 @@ export function compileSite(stored: SiteRecord): Site {
     origins: new OriginList(record.origins),
     known: new AddressSet(record.known.networks),
     ipRules: { allow: new AddressSet(record.ipRules.allow), block: new AddressSet(record.ipRules.block) },
-    scoreWeights:
-      record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
+    scoreWeights: { ...SCORE_WEIGHTS, ...record.scoreWeights },
     meterName: siteMeter(record.siteKey),
     test: undefined,
   }

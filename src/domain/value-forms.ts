@@ -77,13 +77,6 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   return { schema: { enum: words, description: expects }, text: { placeholder, expects, accepts, read } }
 }
 
-export function textOf(placeholder: string, rule: ValueRule, maxLength: number): ValueForm<string> {
-  return {
-    schema: { type: 'string', description: rule.expects, minLength: 1, maxLength },
-    text: { ...rule, placeholder, read: ([text]) => text!.trim() },
-  }
-}
-
 /** Removes duplicates. A flag may give several values with commas. */
 export function listOf(placeholder: string, rule: ValueRule, description: string): ValueForm<string[]> {
   return {
@@ -98,11 +91,16 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
   }
 }
 
-export const NAME_CHARACTERS_MAX = 100
+const NAME_CHARACTERS_MAX = 100
 
 export const NAME: ValueRule = {
   expects: `1 to ${NAME_CHARACTERS_MAX} printable characters`,
   accepts: isName,
+}
+
+export const NAME_FORM: ValueForm<string> = {
+  schema: { type: 'string', description: NAME.expects, minLength: 1, maxLength: NAME_CHARACTERS_MAX },
+  text: { ...NAME, placeholder: 'NAME', read: ([text]) => text!.trim() },
 }
 
 export const ORIGIN: ValueRule = {

@@ -15,7 +15,7 @@ import type { SIGNALS } from '../domain/site-fields.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply, type ReplyStyle, refusalReply, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import { type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
+import { type Endpoint, notAdmittedReply, type Service } from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,
@@ -38,21 +38,19 @@ const NO_BODY = Buffer.alloc(0)
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export function challenge(service: Service): Endpoint {
-  const style = replyStyle('challenge', service.settings)
   const charge = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
-    if (visit === undefined) return exchange.drop() // the client has left
     if (visit.refusal === undefined && isAwayElsewhere(service, visit))
-      return exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
+      return exchange.refuse({ reason: 'store-unavailable' })
     service.store.admitChallenge(
       chargeOf(service.pricing, visit, 'challenge'),
-      exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
+      exchange.guard(admission => exchange.answer(replyTo(service, exchange.rules.style, visit, admission))),
     )
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal === undefined) withSite(service, style, exchange, NO_BODY, charge)
-    else exchange.answer(refusalReply(style, refusal))
+    if (refusal === undefined) withSite(service, exchange, NO_BODY, charge)
+    else exchange.refuse(refusal)
   }
 }
 

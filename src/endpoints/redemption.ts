@@ -35,21 +35,21 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** Reads an endpoint's bodies, and writes its answers. */
-export interface Dialect<Body> {
-  /** Copies a body that must stay valid until the store has answered, because the server reuses its memory. */
-  readonly copyBody: (body: Body) => Body
+/** What differs between the endpoints. */
+export interface Dialect {
   /** The body's name for `expectedIp`. */
   readonly expectedField: string
-  readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
   readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
 }
 
+/** Reads the body for the site of its API key, perhaps after the store has answered. */
+type ReadBody = (site: Site) => Parsed<Redemption>
+
 /** @param key an API key of the right form, and `keyId` the id inside it */
-type Redeemer<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
+type Redeemer = (exchange: Exchange, key: string, keyId: string, read: ReadBody) => void
 
 interface AcceptedCaller {
   readonly apiKey: ApiKeyRecord
@@ -66,54 +66,43 @@ interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  readonly redeem: TokenRedemption
+  /** undefined for a test key that always passes, which reads and redeems no token, and has no ending. */
+  readonly redeem: TokenRedemption | undefined
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
   /** The name of a field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
-  readonly nonce: string
+  readonly nonce: string | undefined
 }
 
-/** A test key that always passes reads and redeems no token, and has no ending. */
-interface TestPassed {
-  readonly verdict: 'test-passed'
-  readonly caller: AcceptedCaller
-  readonly claims: TokenClaims
-  readonly nonce: undefined
-}
-
-type Attempt = RefusedAttempt | Redeemable | TestPassed
+type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export function redeemer<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeemer<Body> {
-  const redeem = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
+export function redeemer(service: Service, dialect: Dialect): Redeemer {
+  const redeem = (exchange: Exchange, caller: Caller, keyId: string, read: ReadBody): void => {
     const { address } = exchange
-    if (address === undefined) return exchange.drop()
     // Uses of test keys are not noted.
     if (!isRefusal(caller) && caller.site.test === undefined)
       service.keyUses.note(caller.apiKey.id, service.now())
-    const attempt = attemptOf(service, dialect, caller, body, exchange.contentType, address)
+    const attempt = attemptOf(service, dialect, caller, read, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
       exchange.guard(admission => {
         countBackend(service, address, request, attempt, admission)
-        exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
+        exchange.answer(replyTo(exchange.rules.style, dialect, caller, keyId, attempt, admission))
       }),
     )
   }
-  // The closure is made here and not in the function below, so that requests with a cached key allocate none.
-  const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
+  return (exchange, key, keyId, read) => {
+    const cached = cachedCaller(service, key, keyId)
+    if (cached !== undefined) return redeem(exchange, cached, keyId, read)
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
-      if (caller !== undefined) redeem(exchange, caller, keyId, body)
-      else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+      if (caller !== undefined) redeem(exchange, caller, keyId, read)
+      else exchange.refuse({ reason: 'store-unavailable' }, { apiKeyId: keyId })
     })
-  return (exchange, key, keyId, body) => {
-    const caller = cachedCaller(service, key, keyId)
-    if (caller !== undefined) redeem(exchange, caller, keyId, body)
-    else load(exchange, key, keyId, dialect.copyBody(body))
   }
 }
 
@@ -140,17 +129,16 @@ function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: stri
   apiKeys.load(keyId, keyLoaded)
 }
 
-function attemptOf<Body>(
+function attemptOf(
   { keyring, settings, now }: Service,
-  dialect: Dialect<Body>,
+  dialect: Dialect,
   caller: Caller,
-  body: Body,
-  contentType: string,
+  read: ReadBody,
   address: Address,
 ): Attempt {
   if (isRefusal(caller)) return refused(caller)
   const { site, apiKey } = caller
-  const parsed = dialect.read(body, contentType, site)
+  const parsed = read(site)
   if (!parsed.ok) return refused(parsed.refusal)
   const { token, expectedIp, idempotencyKey } = parsed.body
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)
@@ -197,7 +185,8 @@ function testAttemptOf(
     score: 1,
     storeEpoch: 0,
   }
-  return { verdict: 'test-passed', caller, claims, nonce: undefined }
+  const about = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
+  return { verdict: 'redeemable', caller, claims, ...about }
 }
 
 /** A retry with the same claim succeeds again; empty for none. JSON keeps every triple distinct, because it escapes lone surrogates. */
@@ -285,9 +274,9 @@ function badBodyOf(attempt: Attempt): string | undefined {
   return field === undefined ? reason : `${reason} ${field}`
 }
 
-function replyTo<Body>(
+function replyTo(
   style: ReplyStyle,
-  dialect: Dialect<Body>,
+  dialect: Dialect,
   caller: Caller,
   keyId: string,
   attempt: Attempt,
@@ -298,10 +287,9 @@ function replyTo<Body>(
     return notAdmittedReply(style, admission, isJunk, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
-  const { verdict, claims } = conclusion
+  const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
-  const ending: Redeemed | undefined =
-    verdict === 'test-passed' ? undefined : { kind: 'redeemed', apiKey, claims }
+  const ending: Redeemed | undefined = redeem && { kind: 'redeemed', apiKey, claims }
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
@@ -314,9 +302,9 @@ function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): Refusa
   return { siteKey: isRefusal(caller) ? undefined : caller.apiKey.siteKey, apiKeyId, nonce }
 }
 
-function conclude(attempt: Attempt, { token }: Admitted): Redeemable | TestPassed | Refusal {
+function conclude(attempt: Attempt, { token }: Admitted): Redeemable | Refusal {
   if (attempt.verdict === 'refused') return attempt.refusal
-  if (attempt.verdict === 'test-passed') return attempt
+  if (attempt.redeem === undefined) return attempt
   switch (token) {
     case 'redeemed': {
       const isEnough = attempt.claims.score >= attempt.caller.site.record.minScore

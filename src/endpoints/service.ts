@@ -2,7 +2,7 @@
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { RefusalSubject } from '../domain/ending.ts'
-import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
+import type { Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import type { Pricing } from '../domain/pricing.ts'
@@ -29,7 +29,7 @@ export interface Service {
   readonly backends: BackendCounts
   /** Unix milliseconds. */
   readonly now: () => number
-  /** An unsigned integer, of 16 bits at most. */
+  /** An unsigned integer of so many bits. */
   readonly randomBits: (bits: number) => number
 }
 
@@ -44,14 +44,8 @@ export interface ServiceSettings {
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
 }
 
-/** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */
-export type Endpoint = (exchange: Exchange, query: string) => void
-
-export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
-  const { limits, errorStyle } = ENDPOINTS[name]
-  const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
-  return { errors: errorStyle, policies: Object.fromEntries(policies) }
-}
+/** Answers an exchange, at once or when body and store have come. */
+export type Endpoint = (exchange: Exchange) => void
 
 /** A request that will be refused once its limits are charged. */
 export interface RefusedAttempt {

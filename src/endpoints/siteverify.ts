@@ -8,83 +8,58 @@
  * shares its visitors' address.
  */
 
-import { type Address, isSameClient, visitorKey } from '../addresses/address.ts'
-import type { Refusal } from '../domain/outcome.ts'
+import { type Address, formatVisitor, isSameClient } from '../addresses/address.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
-import { refusalReply, siteverifyJson } from '../http/replies.ts'
-import type { Parsed } from '../http/schemas.ts'
-import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
-import { type Dialect, redeemer } from './redemption.ts'
-import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
+import { siteverifyJson } from '../http/replies.ts'
+import { parseSiteverify, readSiteverify, secretOf } from '../http/siteverify-body.ts'
+import { redeemer } from './redemption.ts'
+import type { Endpoint, Service, ServiceSettings } from './service.ts'
 
-type Answer = (claims: TokenClaims, site: Site) => object
+export const siteverify = (service: Service): Endpoint => endpointFor(service, false)
+export const turnstile = (service: Service): Endpoint => endpointFor(service, true)
 
-export const siteverify = (service: Service): Endpoint => endpointWith(service, answerOf, false)
-
-/** A success also has empty `error-codes` and always `cdata`. Backends of the other vendors would take `error-codes` for a failure. */
-export const turnstile = (service: Service): Endpoint =>
-  endpointWith(
-    service,
-    (claims, site) => {
-      return { ...answerOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
-    },
-    true,
-  )
-
-function endpointWith(service: Service, answer: Answer, isTurnstile: boolean): Endpoint {
-  const style = replyStyle('siteverify', service.settings)
-  const redeem = redeemer(service, style, dialectWith(answer))
-  return (exchange, query) => {
-    if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
-    exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) return exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      const asked = credentialsIn(readSiteverify(body, exchange.contentType, query, isTurnstile))
-      if ('refusal' in asked) exchange.answer(refusalReply(style, asked.refusal))
-      else redeem(exchange, asked.secret, asked.keyId, asked.fields)
-    })
-  }
-}
-
-type Credentials =
-  | { readonly refusal: Refusal }
-  | { readonly fields: SiteverifyFields; readonly secret: string; readonly keyId: string }
-
-function credentialsIn(read: Parsed<SiteverifyFields>): Credentials {
-  if (!read.ok) return read
-  const secret = secretOf(read.body)
-  if (secret === undefined) return { refusal: { reason: 'credentials-missing' } }
-  const key = typeof secret === 'string' ? secret : '' // A list or a number is malformed too.
-  const keyId = apiKeyId(key)
-  if (keyId === undefined) return { refusal: { reason: 'credentials-malformed' } }
-  return { fields: read.body, secret: key, keyId }
-}
-
-function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
-  return {
-    copyBody: fields => fields,
+function endpointFor(service: Service, isTurnstile: boolean): Endpoint {
+  const redeem = redeemer(service, {
     expectedField: 'remoteip',
-    read: (fields, _contentType, site) => parseSiteverify(fields, site),
     matchesVisitor,
-    success: (claims, site) => siteverifyJson(answer(claims, site)),
+    success: (claims, site) => siteverifyJson(answerOf(claims, site, isTurnstile)),
+  })
+  return exchange => {
+    if (exchange.isFromPage) return exchange.refuse({ reason: 'sent-by-page' })
+    exchange.readBody(service.settings.bodyBytesMax, body => {
+      if (body === undefined) return exchange.refuse({ reason: 'body-too-large' })
+      const read = readSiteverify(body, exchange.contentType, exchange.query, isTurnstile)
+      if (!read.ok) return exchange.refuse(read.refusal)
+      const secret = secretOf(read.body)
+      if (secret === undefined) return exchange.refuse({ reason: 'credentials-missing' })
+      const key = typeof secret === 'string' ? secret : '' // A list or a number is malformed too.
+      const keyId = apiKeyId(key)
+      if (keyId === undefined) return exchange.refuse({ reason: 'credentials-malformed' })
+      redeem(exchange, key, keyId, site => parseSiteverify(read.body, site))
+    })
   }
 }
 
 /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
 function matchesVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }: ServiceSettings): boolean {
-  const isSameNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
-  return isSameNetwork || isSameClient(expected, visitor)
+  const networkOf = (address: Address) => formatVisitor(address, ipv6PrefixBits)
+  return isSameClient(expected, visitor) || networkOf(expected) === networkOf(visitor)
 }
 
-/** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */
-function answerOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
+/**
+ * Always with an `action`: some backends check score and action only if there is one, and visitors could send none. Turnstile's answer
+ * always has `cdata`, and empty `error-codes`, which backends of the other vendors would take for a failure.
+ */
+function answerOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site, isTurnstile: boolean): object {
   return {
     success: true,
     score,
     challenge_ts: new Date(issuedAtMs).toISOString(),
     hostname: pageHostname(page, origins),
     action: page?.action ?? '',
-    ...(page?.cdata === undefined ? {} : { cdata: page.cdata }),
+    cdata: page?.cdata ?? (isTurnstile ? '' : undefined),
+    ...(isTurnstile && { 'error-codes': [] }),
   }
 }

@@ -9,34 +9,31 @@
 
 import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
-import { refusalReply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { type Dialect, redeemer } from './redemption.ts'
-import { type Endpoint, replyStyle, type Service } from './service.ts'
+import type { Endpoint, Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
-const DIALECT: Dialect<Buffer> = {
-  copyBody: body => Buffer.from(body),
+const DIALECT: Dialect = {
   expectedField: 'expectedIp',
-  read: parseRedemption,
   matchesVisitor: isSameClient,
   success: ({ score, address, issuedAtMs }) =>
     `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`,
 }
 
 export function verifyToken(service: Service): Endpoint {
-  const style = replyStyle('verify-token', service.settings)
-  const redeem = redeemer(service, style, DIALECT)
+  const redeem = redeemer(service, DIALECT)
   return exchange => {
     const { authorization } = exchange
-    if (authorization === '') return exchange.answer(refusalReply(style, { reason: 'credentials-missing' }))
+    if (authorization === '') return exchange.refuse({ reason: 'credentials-missing' })
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return exchange.answer(refusalReply(style, { reason: 'credentials-malformed' }))
+    if (keyId === undefined) return exchange.refuse({ reason: 'credentials-malformed' })
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      else redeem(exchange, key, keyId, body)
+      if (body === undefined) return exchange.refuse({ reason: 'body-too-large' })
+      const copy = Buffer.from(body) // the server reuses the memory of the body
+      redeem(exchange, key, keyId, () => parseRedemption(copy, exchange.contentType))
     })
   }
 }

@@ -38,14 +38,7 @@ import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import {
-  type Endpoint,
-  notAdmittedReply,
-  type RefusedAttempt,
-  refused,
-  replyStyle,
-  type Service,
-} from './service.ts'
+import { type Endpoint, notAdmittedReply, type RefusedAttempt, refused, type Service } from './service.ts'
 import {
   type AllowedVisit,
   type Charge,
@@ -96,14 +89,12 @@ type Conclusion =
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export function verify(service: Service): Endpoint {
-  const style = replyStyle('verify', service.settings)
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
-    if (found === undefined) return exchange.drop() // the client has left
     const attempt = attemptOf(service, found, body, exchange.contentType)
     // Without the memory of the address or of the site nothing can be answered, so nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
-      return exchange.answer(refusalReply(style, attempt.refusal, attempt))
+      return exchange.refuse(attempt.refusal, attempt)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     // The store spends the nonce only if it was solved.
     const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
@@ -113,11 +104,13 @@ export function verify(service: Service): Endpoint {
       if (admission.status !== 'admitted') {
         const { verdict, nonce } = attempt
         const isJunk = verdict === 'refused'
-        exchange.answer(notAdmittedReply(style, admission, isJunk, visit.siteLimits, { nonce }))
+        exchange.answer(
+          notAdmittedReply(exchange.rules.style, admission, isJunk, visit.siteLimits, { nonce }),
+        )
         return false
       }
       const conclusion = conclude(service, visit, attempt, admission, service.now())
-      exchange.answer(replyTo(style, conclusion, attempt))
+      exchange.answer(replyTo(exchange.rules.style, conclusion, attempt))
       return !('refusal' in conclusion) && conclusion.isCounted
     })
     service.store.admitSolution(request, admission => {
@@ -129,10 +122,10 @@ export function verify(service: Service): Endpoint {
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal !== undefined) return exchange.answer(refusalReply(style, refusal))
+    if (refusal !== undefined) return exchange.refuse(refusal)
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
-      else withSite(service, style, exchange, body, charge)
+      if (body === undefined) exchange.refuse({ reason: 'body-too-large' })
+      else withSite(service, exchange, body, charge)
     })
   }
 }

@@ -9,14 +9,14 @@
 
 import { type Address, PRIVATE } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
-import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
+import { ENDPOINTS } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type ReplyStyle, refusalReply } from '../http/replies.ts'
+import type { PolicyList } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import type { Service } from './service.ts'
 
@@ -50,9 +50,7 @@ interface RefusedVisit extends Visitor {
 
 export type Visit = AllowedVisit | RefusedVisit
 
-type VisitorEndpointName = {
-  [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
-}[EndpointName]
+type VisitorEndpointName = 'challenge' | 'verify'
 
 const MINUTE_SECONDS = 60
 const ORIGIN_CHARACTERS_MAX = 200
@@ -66,42 +64,25 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
 type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
 /** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
-export function withSite(
-  service: Service,
-  style: ReplyStyle,
-  exchange: Exchange,
-  body: Buffer,
-  next: OnSite,
-): void {
-  const cached = service.sites.cached(exchange.siteKey)
-  if (cached === undefined) loadSite(service, style, exchange, Buffer.from(body), next)
-  else next(exchange, cached, body)
-}
-
-/** The closure is made here and not in `withSite`, so that requests for cached sites allocate none. */
-function loadSite(
-  { sites }: Service,
-  style: ReplyStyle,
-  exchange: Exchange,
-  body: Buffer,
-  next: OnSite,
-): void {
+export function withSite({ sites }: Service, exchange: Exchange, body: Buffer, next: OnSite): void {
+  const cached = sites.cached(exchange.siteKey)
+  if (cached !== undefined) return next(exchange, cached, body)
+  const copy = Buffer.from(body)
   const loaded = exchange.guard<Site | null | undefined>(site => {
-    if (site === undefined) exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
-    else next(exchange, site, body)
+    if (site === undefined) exchange.refuse({ reason: 'store-unavailable' })
+    else next(exchange, site, copy)
   })
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Finds the visitor, the limits of the request, and why it will be refused. Returns undefined if the client has left already. */
+/** Finds the visitor, the limits of the request, and why it will be refused. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
   exchange: Exchange,
   site: Site | null,
-): Visit | undefined {
+): Visit {
   const { address, origin } = exchange
-  if (address === undefined) return undefined
   const { limits, ipv6PrefixBits } = settings
   const [ofAddress, ofSite] = ENDPOINTS[name].limits
   const key = tags.keyOf(address, ipv6PrefixBits)

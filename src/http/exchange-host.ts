@@ -19,8 +19,7 @@ export interface ObservedExchange {
   /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string
   readonly origin: string
-  /** undefined if the client left before it was read. */
-  readonly address: Address | undefined
+  readonly address: Address
 }
 
 /** One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */
@@ -56,6 +55,6 @@ export interface ExchangeRules {
   readonly endpoint: EndpointLabel
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  /** The form of the refusals that the exchange makes by itself. */
+  /** The form of refusals. */
   readonly style: ReplyStyle
 }

@@ -14,8 +14,9 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../addresses/address.ts'
 import { forwardedAddress } from '../addresses/forwarded-for.ts'
+import type { RefusalSubject } from '../domain/ending.ts'
 import { isForeign } from '../domain/origin.ts'
-import type { Reason } from '../domain/outcome.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import { DEMO_KEY_PREFIX } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
@@ -62,6 +63,9 @@ let pausesSinceMs = 0
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
+/** The address of a client that left before it was read. */
+const GONE: Address = ''
+
 /** Arguments of `#writeCorked`, which runs before `cork` returns. A closure for each answer would take 0.6 us. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
@@ -73,14 +77,16 @@ export class Exchange {
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
+  /** What follows the `?` of the address; empty on routes for pages, which have no use for it. */
+  readonly query: string
   /**
    * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
    * or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
-  readonly address: Address | undefined
+  readonly address: Address
   readonly #host: ExchangeHost
-  readonly #rules: ExchangeRules
+  readonly rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
@@ -106,7 +112,7 @@ export class Exchange {
     // headers count, and these tell the client's address. From the end on it is in flight, until its answer or its abort.
     this.#host = host
     this.#response = response
-    this.#rules = rules
+    this.rules = rules
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
     // Behind the relay, the socket's peer is an alias: `clientOf` tells who connected to the relay (proxy-relay.ts).
@@ -119,7 +125,7 @@ export class Exchange {
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
       host.onForwardingIgnored(peer)
-    this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
+    this.address = (isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer) ?? GONE
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
@@ -129,6 +135,7 @@ export class Exchange {
       isForeign(this.origin, request.getHeader('host'))
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
+    this.query = isCrossOrigin ? '' : (request.getQuery() ?? '')
     // uWebSockets.js sends 100 Continue by itself, but only if the header is in lower case.
     this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
     if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)
@@ -169,11 +176,6 @@ export class Exchange {
     return this.#requestId
   }
 
-  /** Ends the connection of a client that left before its address was read. */
-  drop(): void {
-    if (!this.#isOver) this.#response.close() // calls the abort handler
-  }
-
   /** @param done called once unless the client leaves; undefined above `bytesMax`, else bytes valid until it returns */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
@@ -198,9 +200,11 @@ export class Exchange {
     })
   }
 
-  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
+  /** Runs the first step, unless the client has left, or the body's end is ambiguous: it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
-    if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
+    if (this.address === GONE)
+      this.#response.close() // calls the abort handler
+    else if (this.#framing === 'ambiguous') this.refuse({ reason: 'length-ambiguous' })
     else this.#runInCallback(step, this)
   }
 
@@ -226,8 +230,8 @@ export class Exchange {
     try {
       return step(argument)
     } catch (error) {
-      this.#host.observer.faulted(this, this.#rules.endpoint, error)
-      this.#refuse('internal')
+      this.#host.observer.faulted(this, this.rules.endpoint, error)
+      this.refuse({ reason: 'internal' })
       return undefined
     }
   }
@@ -237,8 +241,8 @@ export class Exchange {
     return value => (this.#isOver ? undefined : this.#run(step, value))
   }
 
-  #refuse(reason: Reason): void {
-    this.answer(refusalReply(this.#rules.style, { reason }))
+  refuse(refusal: Refusal, subject?: RefusalSubject): void {
+    this.answer(refusalReply(this.rules.style, refusal, subject))
   }
 
   answer(reply: Reply): void {
@@ -252,7 +256,7 @@ export class Exchange {
 
   #answerNow(reply: Reply): void {
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
-    this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
+    this.#host.observer.answered(this, this.rules.endpoint, reply.status, reply.ending)
     this.#end()
     corked = this
     corkedReply = reply
@@ -304,7 +308,7 @@ export class Exchange {
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (!hasOwnType) {
       if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-      const usualType = this.#rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
+      const usualType = this.rules.isCrossOrigin ? CORS_JSON_TYPE : JSON_TYPE
       response.writeHeader('Content-Type', jsonType ?? usualType)
     }
     if (status === 304 || this.#isHead) this.#endWithoutBody(Buffer.byteLength(body), closes)

@@ -59,7 +59,7 @@ export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestH
   }
 }
 
-// `takeHeader` and `countLength` write these. A closure for each request would be allocated instead.
+// `takeHeader` writes these. A closure for each request would be allocated instead.
 let head = ABSENT
 let lengths = 0
 
@@ -116,16 +116,7 @@ function takeHeader(name: string, value: string): void {
 /** True if it is clear where the body ends, so that the request can be refused without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
-  if (trustedProxies.isEmpty) return true
-  lengths = 0
-  request.forEach(countLength)
-  return lengths < 2
-}
-
-/** An empty Transfer-Encoding makes two, so that it is ambiguous as in `takeHeader`. */
-function countLength(name: string): void {
-  if (name === 'content-length') lengths++
-  else if (name === 'transfer-encoding') lengths += 2
+  return trustedProxies.isEmpty || readProxyHead(request).framing === 'length'
 }
 
 export interface ContentRequest {
@@ -141,8 +132,4 @@ export function contentRequest(request: HttpRequest): ContentRequest {
     acceptEncoding: request.getHeader('accept-encoding'),
     ifNoneMatch: request.getHeader('if-none-match'),
   }
-}
-
-export function queryOf(request: HttpRequest): string {
-  return request.getQuery() ?? ''
 }

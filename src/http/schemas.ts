@@ -179,29 +179,23 @@ function hasManyBrackets(text: string): boolean {
   return false
 }
 
-interface Fields {
-  readonly known: readonly string[]
-  readonly optional: readonly string[]
-}
+const SOLUTION_FIELDS = Object.keys(SolutionSchema.properties)
+const REDEMPTION_FIELDS = Object.keys(RedemptionSchema.properties)
 
-const fieldsOf = ({ properties, required }: { properties: object; required: readonly string[] }): Fields => ({
-  known: Object.keys(properties),
-  optional: Object.keys(properties).filter(name => !required.includes(name)),
-})
-
-const SOLUTION_FIELDS = fieldsOf(SolutionSchema)
-const REDEMPTION_FIELDS = fieldsOf(RedemptionSchema)
-
-function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>, fields: Fields): Parsed<Body> {
+function parseBody<Body>(
+  bytes: Buffer,
+  validate: ValidateFunction<Body>,
+  known: readonly string[],
+): Parsed<Body> {
   const json = readJson(bytes)
   if (!json.ok) return json
   const value = json.body
   // Many libraries write what they lack as null.
-  if (isObject(value)) for (const name of fields.optional) if (value[name] === null) delete value[name]
+  if (isObject(value)) for (const name of known) if (value[name] === null) delete value[name]
   if (validate(value)) {
-    const detail = misspelling(value as object, fields.known)
+    const detail = misspelling(value as object, known)
     if (detail !== undefined) return refused({ reason: 'body-shape', detail })
-    const ignored = ignoredField(value as object, fields.known)
+    const ignored = ignoredField(value as object, known)
     return { ok: true, body: value, ...(ignored !== undefined && { ignored }) }
   }
   const error = validate.errors![0]!

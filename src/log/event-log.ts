@@ -151,7 +151,7 @@ export class EventLog {
         requestId,
         site: siteKey === '' ? undefined : asciiText(siteKey, SITE_CHARACTERS_MAX),
         nonce,
-        ip: address === undefined ? undefined : this.#addressText(address),
+        ip: this.#addressText(address),
         origin: origin === '' ? undefined : asciiText(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,
       },

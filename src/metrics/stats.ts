@@ -49,7 +49,7 @@ export class Stats {
 
   answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void {
     this.counts.requestSeconds.at(endpoint).add((performance.now() - exchange.receivedAtMs) / 1000)
-    if (endpoint === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
+    if (endpoint === 'challenge') this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
     const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
     const outcome = outcomeLabel(ending)

@@ -9,11 +9,11 @@ import {
   addressFromBytes,
   formatAddress,
   formatNetwork,
+  formatVisitor,
   isV4,
   isWide,
   parseAddress,
   parseRange,
-  visitorKey,
 } from '../../src/addresses/address.ts'
 import { addresses, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
@@ -79,14 +79,12 @@ test('bytes of a socket: IPv4 and its mapped form are the same address', () => {
   assert.equal(addressFromBytes(Buffer.alloc(5)), undefined)
 })
 
-test('visitor keys: whole IPv4 addresses, prefixes of IPv6', () => {
-  const key = (text: string, bits: number) => visitorKey(parseAddress(text)!, bits)
-  assert.equal(key('10.1.2.3', 64), '0a010203')
-  assert.equal(key('2001:db8:1:2:3:4:5:6', 64), '20010db800010002')
-  assert.equal(key('2001:db8:1:2::', 64), key('2001:db8:1:2:ffff:ffff:ffff:ffff', 64))
-  assert.notEqual(key('2001:db8:1:2::', 64), key('2001:db8:1:3::', 64))
-  assert.equal(key('2001:db8:1:2ff::', 60), '20010db8000102f0')
-  assert.equal(key('2001:db8::1', 128), '20010db8000000000000000000000001')
+test('visitors: whole IPv4 addresses, prefixes of IPv6', () => {
+  const visitor = (text: string, bits: number) => formatVisitor(parseAddress(text)!, bits)
+  assert.equal(visitor('10.1.2.3', 64), '10.1.2.3')
+  assert.equal(visitor('2001:db8:1:2:3:4:5:6', 64), '2001:db8:1:2::/64')
+  assert.equal(visitor('2001:db8:1:2ff::', 60), '2001:db8:1:2f0::/60')
+  assert.equal(visitor('2001:db8::1', 128), '2001:db8::1')
 })
 
 test('a set covers each of its own ranges, also one of IPv6 that contains no IPv4', () => {

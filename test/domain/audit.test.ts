@@ -111,8 +111,8 @@ test('an API key expires at `expiresAt`, not before; one without it, as older ve
   assert.ok(isExpired({ ...KEY, expiresAt: 1000 }, 1000))
 })
 
-test("a site's own score weights replace the usual ones, which all other sites share; a signal of weight 0 is no reason", () => {
-  assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
+test("a site's own score weights replace the usual ones; a signal of weight 0 is no reason", () => {
+  assert.deepEqual(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
   const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 0 } })
   assert.deepEqual(scoreWeights, { ...SCORE_WEIGHTS, webdriver: 0 })
   const environment = { webdriver: true, noLanguages: true }

@@ -16,6 +16,7 @@ import { RedisServer } from '../harness/redis.ts'
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
 const MASTER_SECRET = randomBytes(32).toString('base64')
 const API_KEY = newApiKey(randomBytes(96))
+const ADDRESS = '0123456789abcdef'
 const NONCE = '0a9ea5676dca3c365c82dc2027a8a63e'
 const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
   issuedAtMs: 1_795_289_826_041,
@@ -23,7 +24,7 @@ const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
   nonce: NONCE,
   counter: 340_486,
   siteTag: '0123456789',
-  address: '0123456789abcdef',
+  address: ADDRESS,
   score: 0.5,
   storeEpoch: 1,
 })
@@ -82,7 +83,7 @@ test('an error of Redis whose arguments are keys and tokens is logged with its t
 
 test('a fault while a request is worked on is logged with its request, 60 a minute; its answer and an overload are not', async () => {
   const error = await wrongType()
-  const exchange = { requestId: 'r-1', siteKey: 'site_0', address: undefined, origin: '', receivedAtMs: 0 }
+  const exchange = { requestId: 'r-1', siteKey: 'site_0', address: ADDRESS, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
     for (let count = 0; count < 80; count++) events.faulted(exchange, 'verify', error)
