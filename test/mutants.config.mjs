@@ -4,7 +4,7 @@
  * it is one file, `token.ts:80-120` some lines of it. Survivors that change nothing that anybody sees, and so have no test:
  *
  * - another default where a text does not fit a pattern, or has no port: what follows refuses it either way (isOriginPattern,
- *   publicSuffixOf, matcherOf, OriginList.hostnames)
+ *   publicSuffixOf, matcherOf)
  * - a check that what follows makes too: no set holds undefined (publicSuffixOf), `undefined > 50` is false (reasonsOf), a search
  *   for what may be empty begins at 0 (isForeign), a buffer takes no more than it has room for (readToken)
  * - a short way to the same result: an origin without `*` as its own pattern (OriginList), scores by the usual weights (scoreOf), a key's

@@ -55,15 +55,12 @@ export function publicSuffixOf(pattern: string): string | undefined {
 export class OriginList {
   /** Set if exactly one origin, and no pattern, is allowed. */
   readonly onlyHostname: string | undefined
-  /** Hosts that are allowed by name, without patterns. */
-  readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
   readonly #patterns: readonly RegExp[]
 
   constructor(patterns: readonly string[]) {
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
-    this.hostnames = [...this.#exact].flatMap(origin => hostnameOf(origin) ?? [])
-    this.onlyHostname = patterns.length === 1 ? this.hostnames[0] : undefined
+    this.onlyHostname = patterns.length === 1 ? hostnameOf(patterns[0]!) : undefined
     this.#patterns = patterns.filter(pattern => pattern.includes('*')).map(matcherOf)
   }
 

@@ -9,7 +9,6 @@
  */
 
 import { type Address, formatVisitor, isSameClient } from '../addresses/address.ts'
-import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import { siteverifyJson } from '../http/replies.ts'
@@ -57,7 +56,7 @@ function answerOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site, i
     success: true,
     score,
     challenge_ts: new Date(issuedAtMs).toISOString(),
-    hostname: pageHostname(page, origins),
+    hostname: page?.host ?? origins.onlyHostname,
     action: page?.action ?? '',
     cdata: page?.cdata ?? (isTurnstile ? '' : undefined),
     ...(isTurnstile && { 'error-codes': [] }),
