@@ -37,7 +37,7 @@ const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
 /** Pauses after writing when API keys were used, checking the store's clock and evictions, and dropping old audit entries. */
-const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 86_400_000]
+const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
 /** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
 /** After this long without the store the server listens, and requests get 503 until the store answers. */

@@ -113,9 +113,8 @@ function isLeftOut(value: unknown): boolean {
 const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
 
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
-  const asked: Record<string, unknown> = {}
-  for (const name of KNOWN) if (!isLeftOut(fields[name])) asked[name] = fields[name]
-  const detail = misspelling(fields, CHECKED_FIELDS)
+  const asked: object = Object.fromEntries(Object.entries(fields).filter(([, value]) => !isLeftOut(value)))
+  const detail = misspelling(asked, CHECKED_FIELDS)
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
@@ -124,7 +123,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     return refused({ reason: 'site-key-other-site' })
   return {
     ok: true,
-    ignored: ignoredField(fields, KNOWN),
+    ignored: ignoredField(asked, KNOWN),
     body: {
       token: response,
       ...(remoteip === undefined ? {} : { expectedIp: remoteip }),

@@ -38,8 +38,8 @@ export class Stats {
   readonly #sites = new Map<string, SiteCounts>()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
-  #storePartsDown = 0
-  #storeDownSinceMs = 0
+  /** undefined while the store answers, and until its first answer. */
+  #storeDownSinceMs: number | undefined
   readonly #readLag = measureLag()
 
   constructor(sources: StatsSources) {
@@ -100,19 +100,15 @@ export class Stats {
   }
 
   /**
-   * Notes that a part of the store went away or came back, and counts the start of an outage.
+   * Notes that the store went away or came back, and counts the start of an outage.
    *
-   * @returns the outage's seconds once all parts are back
+   * @returns the outage's seconds once it is over
    */
   storeChanged(up: boolean): number | undefined {
-    const nowMs = performance.now()
-    const wereDown = this.#storePartsDown
-    this.#storePartsDown = Math.max(0, wereDown + (up ? -1 : 1))
-    if (wereDown === 0 && !up) {
-      this.counts.storeOutages.add()
-      this.#storeDownSinceMs = nowMs
-    }
-    return wereDown === 1 && up ? Math.round(nowMs - this.#storeDownSinceMs) / 1000 : undefined
+    const sinceMs = this.#storeDownSinceMs
+    this.#storeDownSinceMs = up ? undefined : performance.now()
+    if (!up) this.counts.storeOutages.add()
+    return sinceMs === undefined ? undefined : Math.round(performance.now() - sinceMs) / 1000
   }
 
   snapshot(): Snapshot {

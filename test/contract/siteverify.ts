@@ -200,9 +200,12 @@ export function siteverifyTests(subject: Subject): void {
       remote_ip: 'remoteip',
       idempotencyKey: 'idempotency_key',
     })) {
-      const answer = await ask({ secret, response, [field]: '192.0.2.1' })
-      assertNotSiteverified(answer, 'bad-request')
-      assert.match(answer.json.messages[0], new RegExp(`${field}.*: ${meant} is expected`))
+      // Beside an empty one of the right name, which counts as left out, it would be skipped just the same.
+      for (const empty of [{}, { [meant]: '' }]) {
+        const answer = await ask({ secret, response, ...empty, [field]: '192.0.2.1' })
+        assertNotSiteverified(answer, 'bad-request')
+        assert.match(answer.json.messages[0], new RegExp(`${field}.*: ${meant} is expected`))
+      }
     }
     assertSiteverified(await ask(new URLSearchParams({ secret, response })))
   })
