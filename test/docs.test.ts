@@ -214,13 +214,17 @@ test('contract.md has each section and rule that is cited, and tests cite each r
 /** Fields of POST /verify that are not the contract's. */
 const EXTENSIONS = ['action', 'cdata']
 
-test('contract.md has the fields, statuses and codes of the OpenAPI document, which are outcomes', () => {
-  const { components, paths } = JSON.parse(JSON.stringify(openapiDocument('')))
+const OPENAPI = JSON.parse(JSON.stringify(openapiDocument('')))
+
+test('contract.md has the fields of the OpenAPI document, and says which are not required', () => {
+  const { components } = OPENAPI
+  // | field | type | required (2.2 alone) | what |
   const fieldsIn = (section: string) => rowsOf(CONTRACT.get(section)!.split('\n'), /^`\w+`$/)
   const bodies = { 2.1: 'Challenge', 2.2: 'Solution', 2.3: 'Passed', 2.4: 'Redeemed' }
   for (const [section, name] of Object.entries(bodies)) {
     const { properties, required } = components.schemas[name]
     for (const field of EXTENSIONS) delete properties[field]
+    // 2.4 has the failure's field too, which is another schema.
     const names = Object.keys(properties).concat(name === 'Redeemed' ? 'error' : [])
     const namesOf = (fields: string[][]) => fields.flatMap(([cell]) => codes(cell!))
     assert.deepEqual(namesOf(fieldsIn(section)), names, name)
@@ -233,14 +237,17 @@ test('contract.md has the fields, statuses and codes of the OpenAPI document, wh
   for (const field of EXTENSIONS) assert.ok(codes(CONTRACT.get('4.2')!).includes(field), field)
   for (const field of Object.keys(components.schemas.Redemption.properties))
     assert.ok(codes(CONTRACT.get('4.3')!).includes(field), field)
+})
 
+test('contract.md has the statuses and codes of the OpenAPI document, and each is an outcome', () => {
   const outcomes = Object.values(OUTCOMES).map(({ status, code }) => `${status} ${code}`)
+  // | endpoint | status | when | codes |
   const errors = rowsOf(CONTRACT.get('7')!.split('\n'), /^`(GET|POST) /)
   for (const section of ['4.1', '4.2', '4.3']) {
     const [, endpoint, method, path] = /^[\d.]+ ((\w+) (\S+))$/m.exec(CONTRACT.get(section)!)!
     const own = errors.filter(([cell]) => codes(cell!).includes(endpoint!))
-    const listed = own.flatMap(([, status, , cell]) => codes(cell!).map(code => `${status} ${code}`))
-    const { 200: _, ...refusals } = paths[path!][method!.toLowerCase()].responses
+    const listed = own.flatMap(([, status, , list]) => codes(list!).map(code => `${status} ${code}`))
+    const { 200: _, ...refusals } = OPENAPI.paths[path!][method!.toLowerCase()].responses
     const documented = Object.keys(refusals).flatMap(status => {
       const { code } = refusals[status].content['application/json'].schema.properties
       return code.enum.map((one: string) => `${status} ${one}`)
@@ -248,7 +255,7 @@ test('contract.md has the fields, statuses and codes of the OpenAPI document, wh
     assert.deepEqual(listed.sort(), documented.sort(), endpoint)
     const invented = listed.filter(one => !outcomes.includes(one))
     assert.deepEqual(invented, [], endpoint)
-    // The section itself names the statuses that are the contract's, and not a decision of powgate.
+    // The section itself names the statuses that are the contract's. **Decided** marks what is a decision of powgate.
     const fixed = own.filter(([, , when]) => !when!.includes('**Decided**')).map(([, status]) => status)
     const named = /^\| errors \| ([\d, ]+) \(§7\) \|$/m.exec(CONTRACT.get(section)!)![1]
     assert.equal(named, fixed.join(', '), endpoint)

@@ -85,7 +85,7 @@ export function grouped<One>(all: readonly One[], nameOf: (one: One) => string):
 
 export type Spreads<Figures> = Readonly<Partial<Record<keyof Figures, Spread>>>
 
-/** The spread of each figure over the repetitions that have it. */
+/** The spread over the repetitions of each figure that the first one has. */
 export function spreadsOf<Figures extends object>(all: readonly Figures[]): Spreads<Figures> {
   const names = Object.keys(all[0] ?? {}) as (keyof Figures)[]
   const spreads = names.flatMap(name => {

@@ -126,7 +126,7 @@ function detailOf(reason: Reason, origin: string): string | undefined {
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
 
-/** The epoch that the visit's challenge is bound to; undefined while the memory of the site's redemptions is away. */
+/** The epoch that a challenge is bound to; undefined while the memory of the site's redemptions is away, unless the endpoint may fail open. */
 export function nonceEpochOf(
   { store, settings }: Service,
   name: VisitorEndpointName,

@@ -72,7 +72,7 @@ test('compare: the steps of HEAD against this tree, and no worktree is left', as
   const small = '--only micro --filter nonce --pairs 2 --within 50 --seconds 0.2 --threshold 10'
   const { cases } = await reportOf(`compare HEAD ${small}`, tmp)
   assert.equal(cases.length, 4) // CPU time and garbage of two steps, minting and reading a nonce
-  // Between the change of a module's interface and its commit, HEAD has another one than this tree.
+  // What HEAD cannot run, because this tree has changed a module's interface, is "not comparable"; FAILED is a fault of this tree.
   for (const { name, verdict, problem } of cases) assert.notEqual(verdict, 'FAILED', `${name}: ${problem}`)
   const { stdout } = await run('git', ['worktree', 'list'], { cwd: ROOT })
   assert.ok(!stdout.includes(tmp))

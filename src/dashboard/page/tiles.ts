@@ -55,7 +55,7 @@ function storeTile(
     return tile('Store', 'Up', p99Ms === null ? 'no calls' : `p99 ${milliseconds(p99Ms)}`, 'good')
   if (workersWithStore > 0)
     return tile('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
-  // Only a Redis Cluster has parts.
+  // A worker is ready with half of a Cluster's parts, but has the store only with all. A single Redis has no parts.
   if (isReady && !isStoreEmbedded) return tile('Store', 'Partly', 'a part does not answer', 'bad')
   if (workersRunning === 0 && storeCauses.length === 0) return tile('Store', '–', 'no worker asks it')
   return tile('Store', 'Away', 'does not answer', 'bad')

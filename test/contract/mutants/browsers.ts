@@ -1,4 +1,7 @@
-/** Used by test/mutants.config.mjs, like its neighbours: sections of the contract on a service in this process. */
+/**
+ * Sections of the contract on a service in this process, for test/mutants.config.mjs: the first of three files.
+ * Sections that start services of their own are in none.
+ */
 
 import { onSections } from '../sections.ts'
 

@@ -114,7 +114,7 @@ async function runPart(run: Run, part: Part): Promise<void> {
   run.check(!hasErrors, `errors in the log:\n${service.output.slice(-2000)}`)
 }
 
-/** Solutions and tokens that the service would accept. Any counter solves the challenges. */
+/** Tokens that the service would accept, and solutions too where no PROXY header names another address. Any counter solves the challenges. */
 function genuineFrom(random: Random, from: string, site: TestSite, claims: MintedClaims): Genuine {
   return {
     ...site,
@@ -155,6 +155,7 @@ function judging(run: Run) {
       count(status!)
       if (status! >= '500' && !isVersionRefusal(status!, received)) note(`an answer with ${status}`)
     }
+    // The end of a connection may cut its answer short.
     if (!received.startsWith('HTTP/1.1 ') && !isClosed) note('an answer that is not HTTP/1.1')
   }
   return { see, statuses }

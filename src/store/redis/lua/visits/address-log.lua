@@ -45,7 +45,7 @@ local function is_live(entries, index, time)
   return (time - entries[index]) % WRAP < WINDOW_MS
 end
 
--- Milliseconds until `excess` requests leave the window: challenges or else verifications, at one site if `tag` is given.
+-- Milliseconds until `excess` requests leave the window: challenges, or else those of /verify (kinds 1 to 3), at one site if `tag` is given.
 local function log_wait(entries, size, time, is_challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
@@ -85,8 +85,9 @@ end
 -- Redis 80 us if the record is long, instead of 6.
 local refusals = {}
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. Unless `keep` is 0,
--- as above MARKS_LIMIT_MAX (admit-solution-2.lua), an admitted request also records the nonce with this mark as used, for `keep` ms.
+-- Admits one request of `kind` (0 challenge, 1 accepted proof, 2 failed, 3 no proof), or refuses it without a trace. An admitted request
+-- with a `keep` also records the nonce with this mark as used, for `keep` ms. It is 0 if no nonce is spent, or if the nonce has a key of
+-- its own, as above MARKS_LIMIT_MAX (admit-solution-2.lua).
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
 -- milliseconds to wait, policy (ADDRESS or ADDRESS_SITE).
@@ -108,7 +109,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now -- the last entry is always a request
-  local address_count, site_count, failures, verifications, marks = 0, 0, 0, 0, 0
+  local address_count, site_count, failures, accepted_count, marks = 0, 0, 0, 0, 0
   local used, has_dead, record_keep = false, false, WINDOW_MS -- the record is kept until all its entries have expired
   for index = 1, size, 3 do
     local entry_label = entries[index + 1]
@@ -125,8 +126,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= FAILURES and entry_label < NO_PROOFS then failures = failures + count end
-      if entry_label >= VERIFICATIONS and entry_label < FAILURES then verifications = verifications + count end
-      if (entry_label < VERIFICATIONS) == is_challenge then -- challenges and verifications are limited apart
+      if entry_label >= VERIFICATIONS and entry_label < FAILURES then accepted_count = accepted_count + count end
+      if (entry_label < VERIFICATIONS) == is_challenge then -- /challenge and /verify are limited apart
         address_count = address_count + count
         if of_site then site_count = site_count + count end
       end
@@ -151,7 +152,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local count = joined and entries[joined + 2] + 1 or 1
   if has_dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
-    local mark_keep = math.max(keep, ACCEPTED_MS)
+    local mark_keep = math.max(keep, ACCEPTED_MS) -- marks are counted as accepted proofs, too, for five minutes
     record_keep = math.max(record_keep, mark_keep)
     -- The mark comes first, because the last entry must be a request.
     record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
@@ -161,6 +162,6 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   call('SET', key, record, 'EX', seconds_text(record_keep))
   written[key] = record
   -- Without marks, five minutes are estimated from one. A single proof stays one, or its address would count as a returning one.
-  local accepted = marks > 0 and marks or verifications > 1 and verifications * ACCEPTED_MINUTES or verifications
+  local accepted = marks > 0 and marks or accepted_count > 1 and accepted_count * ACCEPTED_MINUTES or accepted_count
   return true, site_count, failures, used, accepted
 end
