@@ -37,7 +37,7 @@ const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
 /** Pauses after writing when API keys were used, checking the store's clock and evictions, and dropping old audit entries. */
-const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
+const [KEY_USES_MS, WATCH_MS, AUDIT_TRY_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000, 86_400_000]
 /** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
 /** After this long without the store the server listens, and requests get 503 until the store answers. */
@@ -98,7 +98,7 @@ export async function startServer(
   const trouble = store.trouble()
   if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
   startJobs(directory, service.keyUses, watch, background.signal) // this loads the directory
-  if (workerIndex === 0) void repeat(() => store.dropAudit(config.auditMs), AUDIT_MS, background.signal)
+  if (workerIndex === 0) void repeat(auditDropper(store, config.auditMs), AUDIT_TRY_MS, background.signal)
   if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded)
   const app = buildApp(service, host, contentRoutes(config, log))
   const fit = connectionsThatFit(config.proxyProtocol) // beyond it, clients would hang in the kernel's queue
@@ -229,6 +229,16 @@ export async function repeat(action: () => Promise<unknown>, pauseMs: number, en
   while (!end?.aborted) {
     await action().catch(() => {})
     await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // it throws once `end` is aborted
+  }
+}
+
+/** Once a day, because the embedded store then writes its file anew; tried each hour, because the store may be away. */
+function auditDropper(store: StoreClient, ageMs: number): () => Promise<void> {
+  let droppedAtMs = Number.NEGATIVE_INFINITY
+  return async () => {
+    if (now() - droppedAtMs < AUDIT_MS) return
+    await store.dropAudit(ageMs)
+    droppedAtMs = now()
   }
 }
 

@@ -253,7 +253,8 @@ function explanation(response: Response, answer: Fields | undefined): string {
     typeof error === 'string' ? `: ${error}` : '',
     retryAfter === null ? '' : ` Retry after ${retryAfter} s.`,
   ]
-  return parts.join('').slice(0, ERROR_CHARACTERS_MAX)
+  const text = parts.join('').replace(/\p{Cc}+/gu, ' ') // it comes from outside: a line of it must not seem to be ours
+  return text.slice(0, ERROR_CHARACTERS_MAX)
 }
 
 function parseObject(text: string): Fields | undefined {

@@ -1,7 +1,7 @@
 /** The master secrets (the first signs, all verify): configured, or one made in the data directory. */
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../words/errors.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -39,13 +39,17 @@ export function isSecretToBeMade(config: Config): boolean {
   return config.secrets.length === 0 && !existsSync(secretPath(config))
 }
 
-/** Leaves the whole file or none, even on a full disk. No other process makes one: the store process owns the directory already. */
+/** Leaves the whole file or none, even on a full disk, and never replaces one, nor a link to a directory that is not mounted yet. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.new`
   try {
-    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
-    renameSync(draft, path)
+    rmSync(draft, { force: true }) // left by a start that was killed
+    const text = `${randomBytes(32).toString('base64url')}\n`
+    writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }

@@ -66,7 +66,7 @@ interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  /** undefined for a test key that always passes, which reads and redeems no token, and has no ending. */
+  /** undefined for a test key that passes, which reads and redeems no token, and has no ending. */
   readonly redeem: TokenRedemption | undefined
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
@@ -304,7 +304,7 @@ function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): Refusa
 
 function conclude(attempt: Attempt, { token }: Admitted): Redeemable | Refusal {
   if (attempt.verdict === 'refused') return attempt.refusal
-  if (attempt.redeem === undefined) return attempt
+  if (attempt.caller.site.test === 'passes') return attempt
   switch (token) {
     case 'redeemed': {
       const isEnough = attempt.claims.score >= attempt.caller.site.record.minScore

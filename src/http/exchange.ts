@@ -77,7 +77,7 @@ export class Exchange {
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
-  /** What follows the `?` of the address; empty on routes for pages, which have no use for it. */
+  /** What follows the `?` of the address; empty on cross-origin routes, which have no use for it. */
   readonly query: string
   /**
    * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS

@@ -123,7 +123,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     return refused({ reason: 'site-key-other-site' })
   return {
     ok: true,
-    ignored: ignoredField(asked, KNOWN),
+    ignored: ignoredField(fields, KNOWN),
     body: {
       token: response,
       ...(remoteip === undefined ? {} : { expectedIp: remoteip }),

@@ -143,6 +143,8 @@ export class EventLog {
     fields: Record<string, unknown>,
     level: 'debug' | 'info' | 'error' = 'info',
   ): void {
+    // An answer has a request id only if a line was to have it, which `requestId` notes.
+    if (!this.#log.isLevelEnabled(level)) return
     const { requestId, address, origin } = exchange
     const { siteKey = exchange.siteKey, nonce } = subject
     this.#log[level](

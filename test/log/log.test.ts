@@ -102,6 +102,20 @@ test('a fault while a request is worked on is logged with its request, 60 a minu
   }
 })
 
+test('a request gets no id for a line that the level leaves out, because its answer would carry an id that no line has', () => {
+  const exchange = { siteKey: 'site_0', address: ADDRESS, origin: '', receivedAtMs: 0 }
+  const requestId = () => assert.fail('an id was made')
+  linesOf('fatal', log => {
+    const events = new EventLog(log, 1, true)
+    events.faulted(
+      Object.defineProperty({ ...exchange, requestId: '' }, 'requestId', { get: requestId }),
+      'verify',
+      'a fault',
+    )
+    events.close()
+  })
+})
+
 test('fields such as password and token are withheld by name, whatever they hold', () => {
   const short = 'hunter2' // of no form that could be recognised
   const lines = linesOf('trace', log => {

@@ -477,6 +477,11 @@ test('embedded: a damaged file of a data directory: of sites or secret, nothing 
     const why = await startWith('secret', path => fs.writeFileSync(path, content))
     assert.match(why, noSecret, `the secret is ${about}`)
   }
+  const awaitsMount = await startWith('secret', path => [
+    fs.rmSync(path),
+    fs.symlinkSync('/not/mounted', path),
+  ])
+  assert.match(awaitsMount, noSecret, 'a link is not replaced by a new secret')
   const why = await startWith('secret', path => [fs.rmSync(path), fs.mkdirSync(path)])
   assert.match(why, /cannot use the secret in .*: it is a directory$/)
   assert.equal(await startWith('state', () => {}), 'used', 'the copy put back')

@@ -251,7 +251,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   const [node] = target.nodes
   // SNI, for a server with several certificates.
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
-  // Certificates are read here once, because that takes milliseconds.
+  // Reading certificates takes milliseconds.
   return { secureContext: createSecureContext({ ca, cert, key }), servername: name ?? host }
 }
 
