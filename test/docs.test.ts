@@ -147,9 +147,25 @@ function settingRow(name: SettingName): string[] {
   return [`\`${name}\``, defaultText, name === 'REDIS_URL' ? 'see below' : expects, about]
 }
 
-test('settings.md lists every setting with its default', () => {
-  const known = Object.keys(SETTINGS).map(name => settingRow(name as SettingName))
-  assert.deepEqual(rows('docs/reference/settings.md', /^`[A-Z0-9_]+`$/), known)
+/** Compares a page's table with what it should be, and prints the rows that it lacks as they have to be written. */
+function assertTable(page: string, first: RegExp, expected: readonly string[][]): void {
+  const there = rows(page, first)
+  const lines = there.map(cells => cells.join())
+  const lacking = expected.filter(cells => !lines.includes(cells.join()))
+  assert.ok(
+    lacking.length === 0,
+    `${page} lacks:\n${lacking.map(cells => `| ${cells.join(' | ')} |`).join('\n')}`,
+  )
+  assert.deepEqual(there, expected)
+}
+
+test('settings.md lists every setting with its default, and each is read', () => {
+  const names = Object.keys(SETTINGS) as SettingName[]
+  assertTable('docs/reference/settings.md', /^`[A-Z0-9_]+`$/, names.map(settingRow))
+  const texts = ['config/config.ts', 'config/redis.ts', 'config/secrets.ts', 'domain/endpoint.ts']
+    .map(name => textOf(`src/${name}`))
+    .join()
+  for (const name of names) assert.ok(new RegExp(`['.]${name}\\b`).test(texts), `nothing reads ${name}`)
 })
 
 test('running.md lists the settings that need a restart', () => {
@@ -368,8 +384,7 @@ test('sites.md lists every setting of a site', () => {
   /** Whether it is the first of the fields that share its flag. */
   const isFirst = ({ flag }: SiteField, index: number) =>
     flag === undefined || FIELDS.findIndex(other => other.flag === flag) === index
-  const listed = rows('docs/reference/sites.md', /^`[a-z]\w*(\.\w+)?`$/)
-  assert.deepEqual(listed, FIELDS.filter(isFirst).map(fieldRow))
+  assertTable('docs/reference/sites.md', /^`[a-z]\w*(\.\w+)?`$/, FIELDS.filter(isFirst).map(fieldRow))
 })
 
 test('odd-requests.md tells what becomes of requests that servers read in different ways', () => {
@@ -382,7 +397,7 @@ test('cli.md lists every command', () => {
   const expected = COMMANDS.map(({ name, positionals, about }) => {
     return [`\`${[name, ...positionals.map(positionalWord)].join(' ')}\``, about]
   })
-  assert.deepEqual(rows('docs/reference/cli.md', /^`[a-z]/), expected)
+  assertTable('docs/reference/cli.md', /^`[a-z]/, expected)
 })
 
 test('architecture.md lists every folder of src/ and of the top level, and every dependency', () => {

@@ -129,7 +129,7 @@ const TEXTS = {
 const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 /**
- * @param id must never change, because links to panels have it
+ * @param id must never change, because links to panels have it; a new one is above all others
  * @param about the text that describes the panel, or the metric whose help does
  * @param queries by their curves' names, in which Grafana replaces {{label}} by the label's value
  */

@@ -18,6 +18,7 @@ import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
 import type { NetworkPricing, Pricing } from './pricing.ts'
 
 export interface DifficultyBounds {
+  /** Includes `raise`. */
   readonly base: number
   readonly min: number
   readonly max: number

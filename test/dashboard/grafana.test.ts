@@ -14,6 +14,7 @@ interface Panel {
   readonly id: number
   readonly title: string
   readonly datasource?: { readonly uid: string }
+  readonly gridPos: { readonly w: number }
   readonly fieldConfig: { readonly defaults: { readonly min?: number } }
   /** A heading has none. */
   readonly targets?: readonly {
@@ -136,6 +137,8 @@ test('every metric is shown, and every endpoint has a panel of its latency', () 
   const shown = new Set(targets.flatMap(({ expr }) => checkedSeries(expr).map(({ metric }) => metric.name)))
   const missing = metrics.map(({ name }) => name).filter(name => !shown.has(name))
   assert.deepEqual(missing, [], 'no panel shows these')
+  for (const { title, gridPos } of panels)
+    assert.ok(Number.isInteger(gridPos.w), `${title}: too many panels in its line`)
   const latencies = panels.map(({ title }) => title).filter(title => title.startsWith('Latency of '))
   const expected = ENDPOINT_NAMES.map(name => `Latency of /${name}`)
   assert.deepEqual(latencies, expected)
@@ -148,5 +151,7 @@ test('metrics.md lists every metric with its type and labels', () => {
     ([, name, type, labels]) => `${name} ${type} ${labels!.replace(/[`,]/g, '').trim()}`,
   )
   const known = metrics.map(({ name, type, labels = [] }) => `${name} ${type} ${labels.join(' ')}`)
+  const lacking = known.filter(line => !told.includes(line))
+  assert.ok(lacking.length === 0, `metrics.md lacks ${lacking.join(', ')}`)
   assert.deepEqual(told.sort(), known.sort())
 })
