@@ -64,20 +64,21 @@ export const DEMO_OFF: ContentRoute = {
 /** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
-/** Bounds the memory: beyond so many visitors, all are counted anew. */
+/** Bounds the memory: beyond so many visitors, the one whose last form is oldest is forgotten. */
 const VISITORS_MAX = 10_000
-/** The forms of each visitor since the first one of its minute. */
-const minuteOf = new Map<string, { readonly sinceMs: number; forms: number }>()
+/** When each visitor's forms of the last minute came, by `performance.now`. */
+const formTimes = new Map<string, readonly number[]>()
 
-/** Counts a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
+/** Admits a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function admit(address: Address, ipv6PrefixBits: number): boolean {
   const key = formatVisitor(address, ipv6PrefixBits)
   const nowMs = performance.now()
-  let minute = minuteOf.get(key)
-  if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
-  if (minuteOf.size >= VISITORS_MAX) minuteOf.clear()
-  minuteOf.set(key, minute)
-  return ++minute.forms <= FORMS_PER_MINUTE
+  const times = (formTimes.get(key) ?? []).filter(ms => nowMs - ms < MINUTE_MS)
+  if (times.length >= FORMS_PER_MINUTE) return false
+  formTimes.delete(key) // so that the visitor is the last
+  formTimes.set(key, [...times, nowMs])
+  if (formTimes.size > VISITORS_MAX) formTimes.delete(formTimes.keys().next().value!)
+  return true
 }
 
 function file(path: string, content: StaticFile): ContentRoute {

@@ -89,20 +89,22 @@ export function durationText({ code }: Language, seconds: number, isAhead: boole
   return text.replace(/ /g, '\u00a0')
 }
 
+/** By the URLs of their texts, since a page may have elements of several services. */
 const loaded = new Map<string, Language>()
 
 /** English if the texts do not load. */
 export async function loadLanguage(code: string, assets: string | undefined): Promise<Language> {
   if (code === DEFAULT_LANGUAGE.code || assets === undefined) return DEFAULT_LANGUAGE
-  const known = loaded.get(code)
+  const url = `${assets}texts-${code}.json`
+  const known = loaded.get(url)
   if (known !== undefined) return known
   try {
-    const response = await fetch(`${assets}texts-${code}.json`, { referrerPolicy: 'no-referrer' })
+    const response = await fetch(url, { referrerPolicy: 'no-referrer' })
     if (!response.ok) return DEFAULT_LANGUAGE
     const texts = (await response.json()) as Partial<Texts>
     const direction = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'
     const language: Language = { code, direction, texts: { ...ENGLISH, ...texts } }
-    loaded.set(code, language)
+    loaded.set(url, language)
     return language
   } catch {
     return DEFAULT_LANGUAGE

@@ -370,6 +370,9 @@ test('compat/redirect.js: every address of the vendors’ scripts becomes ours',
     const ours = `${gateway.origin()}/${folder.replace(/^.*?\//, '')}/api.js`
     assert.equal(await page.evaluate(`${script}.src`), ours)
   }
+  const set = `s => (s.setAttribute('SRC', '//js.hcaptcha.com/1/api.js'), s.src)`
+  const byAttribute = await page.evaluate(`(${set})(document.createElement('script'))`)
+  assert.equal(byAttribute, `${gateway.origin()}/1/api.js`, 'attributes have no case')
 })
 
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {

@@ -23,5 +23,5 @@ Object.defineProperty(scripts, 'src', {
   },
 })
 scripts.setAttribute = function (name, value) {
-  Element.prototype.setAttribute.call(this, name, name === 'src' ? (moved(value) as string) : value)
+  Element.prototype.setAttribute.call(this, name, /^src$/i.test(name) ? (moved(value) as string) : value)
 }
