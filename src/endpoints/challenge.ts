@@ -38,7 +38,7 @@ const NO_BODY = Buffer.alloc(0)
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export function challenge(service: Service): Endpoint {
-  const charge = (exchange: Exchange, site: Site | null): void => {
+  const admit = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
     if (visit.refusal === undefined && isAwayElsewhere(service, visit))
       return exchange.refuse({ reason: 'store-unavailable' })
@@ -49,7 +49,7 @@ export function challenge(service: Service): Endpoint {
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal === undefined) withSite(service, exchange, NO_BODY, charge)
+    if (refusal === undefined) withSite(service, exchange, NO_BODY, admit)
     else exchange.refuse(refusal)
   }
 }

@@ -89,7 +89,7 @@ type Conclusion =
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export function verify(service: Service): Endpoint {
-  const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
+  const admit = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
     const attempt = attemptOf(service, found, body, exchange.contentType)
     // Without the memory of the address or of the site nothing can be answered, so nothing is charged.
@@ -125,7 +125,7 @@ export function verify(service: Service): Endpoint {
     if (refusal !== undefined) return exchange.refuse(refusal)
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) exchange.refuse({ reason: 'body-too-large' })
-      else withSite(service, exchange, body, charge)
+      else withSite(service, exchange, body, admit)
     })
   }
 }
