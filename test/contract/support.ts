@@ -156,6 +156,7 @@ export class Subject {
     return new Visitor(this, site, from)
   }
 
+  /** A visitor of a new site with these settings; `visitor` is one of the site that all tests share. */
   async visitorOf(options: SiteOptions = {}): Promise<Visitor> {
     return this.visitor(await this.createSite(options))
   }

@@ -1,4 +1,7 @@
-/** Contract §2.3 and §3: the form of a token, that it is opaque and cannot be forged, and how long it lives. */
+/**
+ * The contract (docs/reference/contract.md), §2.3 and §3: the form of a token, that it is opaque and cannot be forged, and how long it
+ * lives. "Decided" is what the contract leaves open and powgate has chosen.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -36,7 +36,7 @@ const allTerms = fc
     work: fc.oneof(
       fc.record({
         puzzle: fc.constant('sha256' as const),
-        difficulty: fc.constantFrom(0, 14, 15, 16, 17, 27, 28, 31),
+        difficulty: fc.constantFrom(0, 14, 15, 16, 17, 27, 28, 31), // the header has 1 to 13 for hashwx of 16 to 28
       }),
       fc.record({ puzzle: fc.constant('hashwx' as const), difficulty: fc.integer({ min: 16, max: 28 }) }),
     ),
@@ -58,7 +58,8 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
   )
 })
 
-test('a host that does not know hashwx takes its nonces for forged ones of sha256, not for genuine ones of 15 bits less', () => {
+// The header says hashwx of 16 to 28 bits as sha256 of 1 to 13. A host of before hashwx would read that, and take a cheaper solution.
+test('a nonce of hashwx has the header of a sha256 nonce of 15 bits less, but another MAC, so it is not taken for one', () => {
   for (let difficulty = 16; difficulty <= 28; difficulty++) {
     const own = mint(keyring, { puzzle: 'hashwx', difficulty })
     const cheap = mint(keyring, { puzzle: 'sha256', difficulty: difficulty - 15 })

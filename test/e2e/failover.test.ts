@@ -38,8 +38,8 @@ test('a failover of another primary that the Sentinels watch interrupts nobody',
   const other = await RedisServer.start(['--repl-diskless-sync-delay', '0'])
   const replica = await RedisServer.start(['--replicaof', '127.0.0.1', String(other.port)])
   await sentinels.ask('monitor', 'other', '127.0.0.1', String(other.port), '1')
-  const failover = () => sentinels.ask('failover', 'other').catch(() => undefined)
-  await eventually(PATIENCE_MS, 'the replica is known', failover)
+  const failover = () => sentinels.ask('failover', 'other').catch(() => undefined) // refused until they know the replica
+  await eventually(PATIENCE_MS, 'a failover has begun', failover)
   const primary = async () => String(await sentinels.ask('get-master-addr-by-name', 'other'))
   await eventually(PATIENCE_MS, 'it is over', async () => (await primary()).endsWith(`,${replica.port}`))
   await sleep(MOVED_MS)
@@ -103,6 +103,7 @@ async function visit(asked: TestService, redeeming: TestService, formMs: number)
     const tokenMs = performance.now() - startedMs
     await sleep(formMs)
     const redemption = { token: verified.json.token, idempotencyKey: nonce }
+    // The token is of the new primary, which the other host may still be finding. Each try waits as a 503's Retry-After says.
     for (let tries = 0; tries < 3; tries++) {
       const redeemed = await answerOrWait(() => backend.verifyToken(site.apiKey, redemption, { from }))
       if (redeemed?.status === 200) return tokenMs

@@ -1,11 +1,14 @@
-/** Numbers of the domain are written once. With others in PRICING, both stores count by these, so neither has some of its own. */
+/**
+ * A number of the domain that a Lua file repeats equals the domain's. With other numbers in PRICING, both stores still count as the model
+ * does: so neither has numbers of its own.
+ */
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 
-// The numbers are replaced before the imports below read the scripts, which take them over.
+// Any others. They are replaced before the imports below read the scripts, which take them over.
 Object.assign(PRICING, {
   networkRecentMs: 25_000,
   siteRecentMs: 90_000,
