@@ -96,7 +96,7 @@ type SlotRange = [first: number, last: number, ...nodes: [host: string, port: nu
 export async function nodeAdvice(ask: Ask, target: RedisTarget, deadlineMs: number): Promise<string[]> {
   const slots = (await askOrNothing(ask, 'cluster', 'slots')) as SlotRange[] | undefined
   const told = slots?.flatMap(([, , ...nodes]) => nodes.map(([host, port]) => ({ host, port }))) ?? []
-  const known = told.filter(({ host }) => host !== '?') // see ioredis.ts
+  const known = told.filter(({ host }) => host !== '?') // a node that does not tell its host: see ioredis.ts
   const nodes = new Map([...known, ...target.nodes].map(node => [`${node.host}:${node.port}`, node]))
   const lines = [...nodes.values()].map(async node => {
     const alone = connect({ ...target, nodes: [node] }, deadlineMs)

@@ -84,7 +84,6 @@ class SweptMap<Value> extends Map<string, Value> {
   }
 }
 
-/** Counts the bytes of its entries. */
 class Entries extends SweptMap<string> {
   bytes = 0
 
