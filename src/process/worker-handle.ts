@@ -78,7 +78,6 @@ export class WorkerHandle {
   isLeaving = false
   wasHung = false
   problem: string | undefined
-  /** Checks since the worker's last message. */
   #silentChecks = 0
   readonly #worker: Worker
   readonly #listener: WorkerListener

@@ -38,7 +38,7 @@ export class Batch {
   readonly settles: Settle[] = []
   /** The numbers of each operation's meters in this batch, from 1 as in Lua. */
   readonly meterNumbers: (readonly number[])[] = []
-  /** True for each operation that adds a proof to its meters if it is done. */
+  /** True for operations that add a proof if they are done. A take-back is false: its whole batch sees the meters without that proof. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0

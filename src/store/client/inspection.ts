@@ -10,8 +10,8 @@ import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 const POLL_MS = 20
-const OPEN_MS = 5000
-const REFUSAL_MS = 1000
+const OPEN_MS = 5000 // the default of `openTimeoutMs`
+const REFUSAL_MS = 1000 // after this time, a Cluster's refusal is final
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 

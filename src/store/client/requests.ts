@@ -122,7 +122,7 @@ export class ShardedRequests implements RequestStore {
   takeBack(request: SolutionRequest, accepted: number): void {
     if (!countsProof(request)) return
     const shard = this.#shardOf(request.addressKey)
-    const text = `T${fromCharCode(Math.min(accepted, 0xff))}` // only asked: is it `returningProofs` (2) or more?
+    const text = `T${fromCharCode(Math.min(accepted, 0xff))}` // only compared with `returningProofs` (2), so 255 stands for more
     shard.enqueue(visitOperation(shard, NO_KEYS, text, request.metering, -1), () => {})
   }
 
@@ -140,9 +140,10 @@ export class ShardedRequests implements RequestStore {
   /**
    * Charges the caller on its shard, then the API key and the token on theirs. What the second answers decides over the first charge:
    *
-   *   redeemed, unavailable   it stays, since the redemption may have run
-   *   limited                 it is refunded
-   *   used or forgotten       it moves to the caller's window of junk
+   *   redeemed, untouched   it stays
+   *   unavailable           it stays, since the redemption may have run
+   *   limited               it is refunded
+   *   used, forgotten       it moves to the caller's window of junk
    */
   async #redeemAcross(
     callerShard: Shard,
@@ -162,7 +163,7 @@ export class ShardedRequests implements RequestStore {
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
       // A client that waits as told must be admitted, so the longer wait of the two limits counts.
-      const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
+      const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`] // without an API key there is one shard
       const peek = redemptionOperation(keys, `K${uint24Text(apiKey!.limit)}`)
       const ofKey = await ask(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
@@ -174,7 +175,7 @@ export class ShardedRequests implements RequestStore {
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
-    // The token was used or forgotten. A request with a token is not junk from the start, so its refunded charge was no junk.
+    // It was used or forgotten, so there is a token, and the first charge was no junk. Without the token, R's answer lacks `isJunk`.
     const { charged: chargedAsJunk } = await chargeCaller(true)
     return chargedAsJunk.status === 'limited' ? { ...chargedAsJunk, isJunk: true } : answer
   }
