@@ -49,7 +49,7 @@ export class Backends {
   }
 
   add(counts: readonly BackendCount[], nowMs = performance.now()): void {
-    const own = counts.filter(isNotDemo) // strangers use up the demo's limit
+    const own = counts.filter(isNotDemo) // strangers use up the demo's limit; all else is judged of the demo too
     this.#reports.push({ atMs: nowMs, counts: own.filter(({ badBody }) => badBody === undefined) })
     for (const { apiKeyId, siteKey, isJunk, count, named, ignored, badBody } of counts) {
       if (ignored !== undefined) this.#logOnce('field-ignored', siteKey, { field: ignored }, FIELD_IGNORED)

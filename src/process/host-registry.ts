@@ -63,8 +63,8 @@ export class HostRegistry {
       for (const { id } of namesakes) await store.noteHost(id, null)
       // Hosts that start at once may each have found nobody: whoever notes itself later finds the earlier one here.
       const { living } = await store.noteHost(note.id, note)
-      const others = living.filter(({ id }) => id !== note.id)
-      problems.push(...problemsWith(others, note))
+      const earlier = living.filter(({ id }) => id !== note.id)
+      problems.push(...problemsWith(earlier, note))
     }
     if (problems.length > 0) {
       await store.noteHost(note.id, null)

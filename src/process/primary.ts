@@ -254,7 +254,7 @@ export class Primary {
       if (!worker.checkSilence()) continue
       this.#log.error({ worker: worker.options.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
     }
-    this.#onStartEnded?.() // the last that began to listen may have found another silent, which speaks again
+    this.#onStartEnded?.() // when the last worker began to listen, another may have been silent, so the service not healthy
   }
 }
 

@@ -1,4 +1,4 @@
-const SETTLED_MS = 5000
+const SETTLED_MS = 5000 // a process that ran for so long did not crash quickly
 const FIRST_DELAY_MS = 100
 
 /** Decides how soon a process that has ended is started again: at once, unless it crashes again and again soon after its start. */

@@ -25,7 +25,7 @@ export class SiteMemory {
   // Both are undefined until `reconnect`.
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
-  /** Two at once could each forget what the other failed to read. */
+  /** The refresh that runs. With two at once, each could forget which records the other failed to read. */
   #refreshing: Promise<void> | undefined
   /** What was lost at the last report, as JSON; empty if nothing was. */
   #lostBefore = ''
@@ -41,7 +41,6 @@ export class SiteMemory {
     return countOf(lostOf(this.#directory))
   }
 
-  /** True once all sites have been read. */
   get isLoaded(): boolean {
     return this.#directory?.isLoaded === true
   }

@@ -69,7 +69,7 @@ export class StoreProcess {
     return this.#cpuBefore + user + system
   }
 
-  /** A process that reads its files hears nothing, so it is killed before it serves; the next start reads the state. */
+  /** Tells the process to save its state and end. One that still reads its files hears nothing: it is killed, and the state put back. */
   async end(): Promise<void> {
     this.#isEnding = true
     const [child, isServing] = [this.#child, this.#isServing]
@@ -138,7 +138,7 @@ export class StoreProcess {
     })
   }
 
-  /** Without it, a later process could read the state once more. A stop that has begun puts it back. @returns why it could not */
+  /** A saved state that stayed could be read again by a later process. A stop leaves it to `end`. @returns why it cannot be removed */
   #removeSaved(): string | undefined {
     try {
       if (!this.#isEnding) removeSavedState(this.#config.dataDir)

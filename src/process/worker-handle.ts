@@ -74,11 +74,10 @@ export class WorkerHandle {
   build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
-  /** It drains, or was killed because it could not. */
+  /** It drains; or was killed, because it had not said hello yet. */
   isLeaving = false
   wasHung = false
   problem: string | undefined
-  /** Checks since the worker's last message. */
   #silentChecks = 0
   readonly #worker: Worker
   readonly #listener: WorkerListener
@@ -134,7 +133,7 @@ export class WorkerHandle {
     this.#worker.process.kill('SIGKILL')
   }
 
-  /** @param ask greater than before */
+  /** @param ask the number of the question, greater than any before; the worker's answer has it too */
   async askStats(ask: number, ms: number): Promise<void> {
     if (this.isListening && this.#send({ type: 'ask-stats', ask }))
       await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)

@@ -17,7 +17,7 @@ export interface HostNote {
   readonly verifies: readonly string[]
   /** Unix milliseconds by the host's clock, which redis/records.ts adds when it writes the note. */
   readonly notedAt?: number
-  /** The host's clock minus that of Redis, then; undefined if not known. redis/records.ts adds it when it reads the note. */
+  /** The host's clock minus that of Redis when the note was written; undefined if not known. redis/records.ts adds it on reading. */
   readonly clockAheadMs?: number
 }
 

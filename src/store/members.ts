@@ -62,7 +62,6 @@ export abstract class Members {
     return keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
   }
 
-  /** The records of these members, without those that are not there. */
   async #read<Stored>(members: readonly string[]): Promise<Stored[]> {
     const texts = await this.readJson(members)
     return texts.flatMap((json, index) => (json ? parsed<Stored>(members[index]!, json) : []))

@@ -37,7 +37,7 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
 /** Opens the sites for a command: the running service's, if there is one; else this process becomes the embedded store. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig, trial?: Trial): Promise<OpenSites> {
   if (config.redis !== undefined) return reachSites(config)
-  // Loaded before anybody is asked: a service may take the directory meanwhile, and that is then asked for its sites.
+  // The module is loaded before `isOwned` asks: a service that takes the directory meanwhile is found, and asked for its sites.
   const { StoreServer } = await import('./embedded/server.ts')
   return (await isOwned(config.dataDir)) ? reachSites(config) : serveSites(StoreServer, config, trial)
 }

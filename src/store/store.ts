@@ -98,8 +98,8 @@ export interface RedemptionRequest {
   /** undefined only charges the limits. */
   readonly redeem: TokenRedemption | undefined
   /**
-   * The redemption costs its sender nothing (a forged token, say), so it counts in separate windows, and uses up no limit of others.
-   * The store does the same with a token that was redeemed before, or forgotten.
+   * True for a request that costs its sender nothing (a forged token, say), and so has no `redeem`. It counts in separate windows, and
+   * uses up no limit of others. The store does the same with a token that was redeemed before, or forgotten.
    */
   readonly isJunk?: boolean
 }
@@ -150,8 +150,8 @@ export interface RequestStore {
   takeBack(request: SolutionRequest, accepted: number): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
   /**
-   * Epoch of the memory with an address's used nonces or a site's redemption records, which draws a new one whenever records
-   * may be lost. undefined until first reached.
+   * The epoch of the memory with an address's used nonces or a site's redemption records: a random number, drawn anew whenever
+   * records may be lost. undefined until this worker has reached that memory.
    *
    * @param key of an address or a site
    */
@@ -162,12 +162,13 @@ export interface RequestStore {
    * The epoch that challenges are bound to, of address and site. The site's counts too, because a solution must not yield a
    * second token once the first one's redemption record may be lost.
    *
-   * @returns undefined while the site's memory is away, unless the endpoint may fail open, and that was long ago
+   * @returns undefined while a Redis with the site's memory is away; if the endpoint may fail open, only until that has lasted for
+   * POWGATE_FAIL_OPEN_AFTER_SECONDS
    */
   nonceEpoch(addressKey: string, siteKey: string, mayFailOpen: boolean): number | undefined
   /** What nonceEpoch gives for addresses of each shard; empty if there is one, which is that of every address. */
   nonceEpochs(siteKey: string): readonly number[]
-  /** What nonceEpoch gave before the present epochs, as far as this worker knew them. */
+  /** What nonceEpoch may have given before, by the last three former epochs that this worker has met of each shard. */
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]
 }
 

@@ -7,8 +7,8 @@
  *   head    | next epoch 4 | time of the last check 4 | expected time 4 | last epoch 4 | batches seen 8 | meters 2 |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  *
- * redis/lua/epoch.lua says what the head's times are for. The header of each operation's Lua file has the operation's letter, and
- * says what its fields and answers mean.
+ * redis/lua/epoch.lua says what the head's times are for. client/requests.ts lists the letters with their Lua files, whose headers say
+ * what an operation's fields and answers mean; P is the probe (probe-1.lua).
  */
 
 /** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */
@@ -19,7 +19,7 @@ export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
 
-/** Stands in the head for a time that is not known. So its times have 4 bytes; 3 are enough for milliseconds modulo 2^24. */
+/** Stands in the head for a time that is not known. Milliseconds modulo 2^24 fit in 3 bytes; with 4, no time is equal to this. */
 export const NO_TIME = 2 ** 32 - 1
 /** Offsets in the head. */
 export const HEAD = {

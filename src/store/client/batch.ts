@@ -26,7 +26,7 @@ export interface Operation {
   readonly text: string
   /** Keys of the meters that it reads, in the order of SITE_METER (../wire.ts). */
   readonly meters: readonly string[]
-  /** What it adds to its meters if it is done. If that is not 0, `add` puts the meters' numbers after `text`. */
+  /** What it adds to its meters if it is done. If that is not 0, `add` puts their numbers, from the site's on, after `text`. */
   readonly proofs: 1 | 0 | -1
 }
 
@@ -38,7 +38,7 @@ export class Batch {
   readonly settles: Settle[] = []
   /** The numbers of each operation's meters in this batch, from 1 as in Lua. */
   readonly meterNumbers: (readonly number[])[] = []
-  /** True for each operation that adds a proof to its meters if it is done. */
+  /** True for operations that add a proof if they are done. A take-back is false: its whole batch sees the meters without that proof. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -135,8 +135,8 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 }
 
 /**
- * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out.
- * Otherwise a batch that exceeds a budget would have all its solutions refused, not only those above the budget.
+ * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out of
+ * `recent`. Otherwise a batch that exceeds a budget would have all its solutions refused, not only those above the budget.
  */
 function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)

@@ -64,7 +64,7 @@ export class BridgedRequests extends ShardedRequests {
     super.stop()
   }
 
-  /** Asks only whether the site's shard is away: if the address's is, the admission decides (`#isLongAway`). */
+  /** Asks only whether the site's shard is away. While the address's is, the admission decides (`#isLongAway`). */
   override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
     const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)
@@ -95,7 +95,7 @@ export class BridgedRequests extends ShardedRequests {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
-    // This worker counts against its part of the limit, the price against the whole: the count is scaled up to that.
+    // The price depends on the used share of the whole limit. This worker counts against its part of that, so its count is scaled up.
     const siteCount = Math.round(decision.siteCount * (request.siteLimit / Math.max(1, decision.siteLimit)))
     return { status: 'admitted', siteCount, failures, accepted, meters: undefined }
   }

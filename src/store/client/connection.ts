@@ -51,7 +51,7 @@ interface Link {
   endIfStuck(slot: number): void
   /** The last error since the connection was ready. It contains no credentials. */
   lastError(): string | undefined
-  /** That of the slot's server, else `cause`; with its address on a Cluster. */
+  /** The last error of the slot's server, else `cause`; on a Cluster with the server's address. */
   readonly causeAt: (slot: number, cause: string) => string
   close(): void
 }
@@ -167,6 +167,7 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
+  // The name of the slot's node. It is empty until the client is ready, and `errors.last` then tells the last error of any node.
   const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
   const nodeOf = (slot: number): Redis | undefined => {
     const key = keyOf(slot)

@@ -10,8 +10,8 @@ import { NOT_ALLOWED, troubleOf } from './trouble.ts'
 
 const VERSION_MIN = [6, 2] as const
 const POLL_MS = 20
-const OPEN_MS = 5000
-const REFUSAL_MS = 1000
+const OPEN_MS = 5000 // the default of `openTimeoutMs`
+const REFUSAL_MS = 1000 // after this time, a Cluster's refusal is final
 /** The server's time is asked this many times, because the answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
@@ -96,7 +96,7 @@ type SlotRange = [first: number, last: number, ...nodes: [host: string, port: nu
 export async function nodeAdvice(ask: Ask, target: RedisTarget, deadlineMs: number): Promise<string[]> {
   const slots = (await askOrNothing(ask, 'cluster', 'slots')) as SlotRange[] | undefined
   const told = slots?.flatMap(([, , ...nodes]) => nodes.map(([host, port]) => ({ host, port }))) ?? []
-  const known = told.filter(({ host }) => host !== '?') // see ioredis.ts
+  const known = told.filter(({ host }) => host !== '?') // a node that does not tell its host: see ioredis.ts
   const nodes = new Map([...known, ...target.nodes].map(node => [`${node.host}:${node.port}`, node]))
   const lines = [...nodes.values()].map(async node => {
     const alone = connect({ ...target, nodes: [node] }, deadlineMs)

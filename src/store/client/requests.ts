@@ -1,7 +1,12 @@
 /**
  * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. An operation starts with a
- * letter: C, V, T (../redis/lua/visits/), R, K or F (redemptions/). The header of its file there has its fields and answers. The shard
- * is chosen by the visitor's network, or for a redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
+ * letter. Its file in ../redis/lua/ has its fields and answers in the header:
+ *
+ *   C  visits/admit-challenge-1      V  visits/admit-solution-2      T  visits/take-back-0
+ *   R  redemptions/redeem-token-3    K  redemptions/peek-api-key-1   F  redemptions/refund-caller-1
+ *
+ * The network of an address chooses the shard of its records. The site chooses that of its API keys' windows and its redemption
+ * records, so a redemption may need two shards. In Redis each key starts with `<prefix>:{<shard>}:`.
  *
  *   epoch, look, count   KEYS[1] to [3] of lua/epoch.lua, by which it notices that records may be lost
  *   l:<address>          address log, used nonces  60 s; with a used nonce 5 minutes, or a minute beyond its challenge's end
@@ -9,7 +14,7 @@
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
  *   e:<site>             meter of a site           likewise; each shard has one of its own
  *   e:born, e:born:<tag> time of a first proof (`AddressTags.firstProofNames`); six to seven days from the last proof
- *   c:<address>          window of a caller        60 s; a j at the end: of redemptions that are junk (`isJunk`)
+ *   c:<address>          window of a caller        60 s; with a j at the end, the window of its junk (`isJunk`)
  *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
@@ -73,6 +78,7 @@ export class ShardedRequests implements RequestStore {
     return this.#shardOf(key).awayMs
   }
 
+  /** A shard that is away counts with its last epoch: without a bridge (bridge.ts), the admission is refused meanwhile. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
   }
@@ -86,8 +92,9 @@ export class ShardedRequests implements RequestStore {
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
     const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
     if (address === site) return site.formerEpochs
-    // Either shard may have had another epoch then, so each former or present one of the one is joined with each of the other.
-    const epochsOf = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0] // 0 is nobody's
+    // When one shard got a new epoch, the other may have kept its own. So every epoch of the one is joined with every epoch of the
+    // other, at most 16 pairs. The present pair is among them: it is read once more, in vain.
+    const epochsOf = ({ formerEpochs, epoch }: Shard) => (epoch === undefined ? [] : [...formerEpochs, epoch])
     return epochsOf(address).flatMap(one => epochsOf(site).map(other => (one ^ other) >>> 0))
   }
 
@@ -115,7 +122,7 @@ export class ShardedRequests implements RequestStore {
   takeBack(request: SolutionRequest, accepted: number): void {
     if (!countsProof(request)) return
     const shard = this.#shardOf(request.addressKey)
-    const text = `T${fromCharCode(Math.min(accepted, 0xff))}` // one byte
+    const text = `T${fromCharCode(Math.min(accepted, 0xff))}` // only compared with `returningProofs` (2), so 255 stands for more
     shard.enqueue(visitOperation(shard, NO_KEYS, text, request.metering, -1), () => {})
   }
 
@@ -133,9 +140,10 @@ export class ShardedRequests implements RequestStore {
   /**
    * Charges the caller on its shard, then the API key and the token on theirs. What the second answers decides over the first charge:
    *
-   *   redeemed, unavailable   it stays, since the redemption may have run
-   *   limited                 it is refunded
-   *   used or forgotten       it moves to the caller's window of junk
+   *   redeemed, untouched   it stays
+   *   unavailable           it stays, since the redemption may have run
+   *   limited               it is refunded
+   *   used, forgotten       it moves to the caller's window of junk
    */
   async #redeemAcross(
     callerShard: Shard,
@@ -155,7 +163,7 @@ export class ShardedRequests implements RequestStore {
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
       // A client that waits as told must be admitted, so the longer wait of the two limits counts.
-      const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
+      const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`] // without an API key there is one shard
       const peek = redemptionOperation(keys, `K${uint24Text(apiKey!.limit)}`)
       const ofKey = await ask(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
@@ -167,6 +175,7 @@ export class ShardedRequests implements RequestStore {
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
+    // It was used or forgotten, so there is a token, and the first charge was no junk. Without the token, R's answer lacks `isJunk`.
     const { charged: chargedAsJunk } = await chargeCaller(true)
     return chargedAsJunk.status === 'limited' ? { ...chargedAsJunk, isJunk: true } : answer
   }
@@ -202,7 +211,7 @@ export class ShardedRequests implements RequestStore {
   }
 }
 
-/** The XOR of both epochs, which changes with either, because both are random. */
+/** The XOR of both epochs, because it changes with either. undefined until this worker has reached both shards. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   if (address.epoch === undefined || site.epoch === undefined) return undefined
@@ -216,7 +225,6 @@ function windowFor(key: string, isJunk: boolean): string {
 /** A batch's reply, in which an operation's answer stands from byte `at` on; undefined if the outcome is unknown. */
 type Reply = Buffer | undefined
 
-/** Sends an operation, and resolves with its decoded answer. */
 function ask<Answer>(
   shard: Shard,
   operation: Operation,
@@ -246,7 +254,7 @@ function redemptionOperation(keys: readonly string[], text: string): Operation {
   return { script: 'redemptions', keys, text, meters: NO_KEYS, proofs: 0 }
 }
 
-/** 3 bytes for the site and for each network, which `add_proof` of lua/visits/meters.lua reads. */
+/** Free proofs a minute, in 3 bytes each: of the site, then of each network. `add_proof` of lua/visits/meters.lua reads them. */
 function freeProofsText({ free }: Metering): string {
   let text = ''
   for (const proofs of free) text += uint24Text(Math.min(Math.round(proofs), 0xffffff))

@@ -31,7 +31,7 @@ interface ShardOptions {
 
 /**
  *   sent      it waits for its answer
- *   requeued  it has not run, and is sent when the server is found
+ *   requeued  it has not run, and is sent when the server is found; a new call begins so
  *   settled   each operation has its answer; or the call failed, or its answer did not come in time. Then it may have run, so it is
  *             never sent again
  */
@@ -63,7 +63,7 @@ const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 export class Shard {
   /** The last one that a reply had; undefined before the first reply. */
   epoch: number | undefined
-  /** Those before it that this worker knew, oldest first. */
+  /** The last FORMER_EPOCHS_MAX before it that this worker met since its start, oldest first. */
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()

@@ -55,7 +55,7 @@ export class StoreClient {
         keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
         deadlineMs,
         testClock: () => String(clock?.() ?? ''),
-        onChange: () => this.health.changed(),
+        onChange: () => this.health.changed(), // not before the first probe, so `health` is there
         onForgotten: () => this.health.forgot(shard),
         onCall: options.onCall,
       })
@@ -79,7 +79,7 @@ export class StoreClient {
   /** Resolves once the store answers. @throws OperatorError */
   async open(): Promise<void> {
     await untilUsable(this.#connection, this.#options, async () => {
-      if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())
+      if (!this.health.isWhole()) throw new Error(this.health.cause())
       await this.#aside?.ask('ping')
     })
   }
@@ -101,7 +101,6 @@ export class StoreClient {
     return [...new Set(this.#shards.map(({ slot }) => this.#serverOf(slot)))]
   }
 
-  /** Throws if it is not connected. */
   #serverOf(slot: number): Server {
     const server = this.#connection.serverOf(slot)
     if (server !== undefined) return server

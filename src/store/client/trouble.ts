@@ -53,6 +53,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   return { cause: causeOf(why), line, isLasting }
 }
 
+/** Leaves out the node that `causeAt` puts at the end, ` (host:port)`: the words may stand in a host's name, too. */
 export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why.replace(/ \(\S+\)$/, '')))?.[1] ?? 'other'
 }

@@ -1,8 +1,8 @@
 /**
  * Runs a worker's batch by the rules of domain/. The files of redis/lua/ do the same in Redis, and describe each operation.
  *
- * There is one shard here, so the operations between shards are missing: refund and peek, and the time of a charge, which a refund
- * needs. Each process draws an epoch of its own, so what finds a lost memory is missing too: the head's times, the count of batches.
+ * There is one shard here, so what works between shards is missing: peek (K), refund (F), and a charge's time in an answer. Each process
+ * draws an epoch of its own, so what finds a lost memory is missing too: the head's times, the count of batches.
  */
 
 import {
@@ -121,12 +121,12 @@ export class Engine {
         return this.#challenge()
       case 'V':
         return this.#solution()
-      case 'T':
+      case 'T': // take back
         this.#addProof(this.#read(1), -1)
         return this.#answer(DONE, 0, 0)
       case 'R':
         return this.#redemption()
-      case 'P':
+      case 'P': // probe, whose one key is of use on a Cluster alone
         this.#nextKey++
         return this.#answer(DONE, 0, 0)
       default:

@@ -121,7 +121,7 @@ function askToLeave(path: string): Promise<Owner> {
 
 /**
  * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
- * the name. If a third has the name by then, that service notices that its own is gone, and refuses everything (server.ts).
+ * the name. If a third service has the name by then, the second notices that its name is gone, and refuses everything (server.ts).
  */
 async function removeDeadSocket(path: string): Promise<void> {
   const aside = temporaryName(path)

@@ -45,7 +45,7 @@ setInterval(sendUsage, 1000).unref()
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
 process.on('message', () => void end()) // the primary sends only the order to end
-/** Called also when it opens: the primary may end before. */
+/** Called also once the server is open, because there was none to end if the primary went before. */
 function endIfOrphan(): void {
   if (!process.connected && server?.isIdle) void end()
 }

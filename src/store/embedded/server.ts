@@ -52,7 +52,7 @@ export class StoreServer {
   readonly #path: string
   readonly #engine: Engine
   readonly #clients = new Set<Socket>()
-  /** The socket's: another one under its path means that the directory was replaced. */
+  /** The inode of the own socket. If its path leads to another, or to none, the directory was replaced. */
   readonly #inode: number
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #checkTimer: NodeJS.Timeout
@@ -165,16 +165,16 @@ export class StoreServer {
     }
     const dataDir = resolve(this.#options.dataDir)
     const file = join(dataDir, SITES_JSONL)
+    const hasFile = existsSync(file)
     let [what, step] = [`the data directory ${dataDir} was moved or replaced`, '']
-    if (!isOwn && !existsSync(file)) {
-      what = `the data directory ${dataDir} was moved away, or its disk unmounted,`
-      step =
-        'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then '
-    }
-    if (isOwn && existsSync(file)) what = `${file} was replaced, or written by somebody else,`
+    if (isOwn && hasFile) what = `${file} was replaced, or written by somebody else,`
     else if (isOwn) {
       what = `${file} was removed`
       step = `put it back (cp ${this.sites.openFile} ${file}), then `
+    } else if (!hasFile) {
+      what = `the data directory ${dataDir} was moved away, or its disk unmounted,`
+      step =
+        'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then '
     }
     this.#displaced = `${what} under the running service: ${step}restart it`
     this.#options.tell?.('error', this.#displaced)

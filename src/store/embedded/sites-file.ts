@@ -124,7 +124,7 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   commit(changes: readonly RecordChange[], author: Author, revision?: number | null): Promise<boolean> {
     return this.#afterLastWrite(async () => {
-      if (revision != null && revision !== this.#revision) return false
+      if (revision != null && revision !== this.#revision) return false // the socket makes null of undefined
       const isExpected = changes.every(
         change => this.#records.get(memberOf(change))?.json === JSON.stringify(change.expected),
       )

@@ -13,7 +13,7 @@ import { giveToUser } from './data-dir.ts'
 import type { State } from './state.ts'
 
 const NAME = 'state'
-/** The state while a service reads it. One that is found was left by a start that ended meanwhile, and would end the next start too. */
+/** The state's name while a service reads it. If a start finds it, the last start ended while it read it, and this one would too. */
 const READING = `${NAME}.reading`
 
 /** No token, challenge or window lives longer than two hours. */

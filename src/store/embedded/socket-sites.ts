@@ -32,7 +32,7 @@ interface SiteAnswer {
   readonly isSetupError?: boolean
 }
 
-/** Workers write by these, and wait for the disk: the store answers a connection in order, so no batch may come after them. */
+/** Writes of workers. They wait for the disk, or behind a write that does. A connection is answered in order, so no batch may follow. */
 const WRITES_OF_WORKERS = new Set(['dropAudit', 'noteUses'])
 
 /** @param askAside asks by a connection that no batch uses */

@@ -60,8 +60,8 @@ class SweptMap<Value> extends Map<string, Value> {
   #left = 0
 
   /**
-   * A round ends after as many entries as there were at its start: the iterator goes on to those that were added since, and where more
-   * are added than swept it would stay among the living, while all behind it die.
+   * A round ends after as many entries as there were at its start. The iterator would go on to those that were added since: if entries
+   * come faster than it looks at them, it would never return to the start of the map, where the dead are.
    *
    * @param count at least so many entries are looked at, or the ROUND_SLICES-th part of all, if that is more
    * @returns whether the round has ended
@@ -84,7 +84,6 @@ class SweptMap<Value> extends Map<string, Value> {
   }
 }
 
-/** Counts the bytes of its entries. */
 class Entries extends SweptMap<string> {
   bytes = 0
 

@@ -1,4 +1,4 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. */
+/** Joins the Lua files into the scripts that Redis runs. In a script, each file uses locals of the files before it. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ export interface Script {
 
 const LUA = new URL('./lua/', import.meta.url)
 
-/** Written before the files, so that visits/meters.lua has no copy of these numbers. */
+/** Each script begins with these lines, so that visits/meters.lua has no copy of the numbers. */
 const CONSTANTS = Object.entries({
   NETWORK_RECENT_MS: PRICING.networkRecentMs,
   SITE_RECENT_MS: PRICING.siteRecentMs,

@@ -5,8 +5,6 @@
 -- ARGV     clock, see time.lua | head | then each operation: its letter and its fields
 -- returns  one string, because a client decodes a list integer by integer. store/wire.ts has its form, and the head's. The meters in it
 --          are those after the whole batch; zeros stand for one that is not there.
---
--- `at_end` are functions that write what the operations have counted; `has_used` tells whether one has spent a nonce or redeemed a token.
 -- From time.lua: wall
 -- From shared.lua: pack, checked_at, meter_count, values, EPOCH_KEYS, operations, at_end, answers, has_used
 -- From epoch.lua: batches, write_batches, shard_epoch
@@ -16,8 +14,8 @@ local next_key = EPOCH_KEYS + meter_count + 1
 for index = 3, #ARGV do
   next_key = operations[string.byte(ARGV[index])](next_key, ARGV[index])
 end
-for _, finish in pairs(at_end) do finish() end
-if has_used then write_batches(batches + 1) end -- sets `batches`; epoch.lua says why
+for _, finish in pairs(at_end) do finish() end -- writes what the operations have counted
+if has_used then write_batches(batches + 1) end -- a nonce was spent or a token redeemed: sets `batches`; epoch.lua says why
 local last, none = EPOCH_KEYS + meter_count, string.rep('\0', METER_BYTES)
 for number = EPOCH_KEYS + 1, last do values[number] = values[number] or none end
 return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, batches, unpack(answers))

@@ -8,8 +8,8 @@
 --    put back key by key, calls come in between, and would pass if KEYS[3] had the number alone. So the epoch stands beside it:
 --    a. The copy's KEYS[3] comes. Its number is too low, so this writes a new epoch, and a number above `seen` beside it.
 --    b. The copy's KEYS[1] comes. The number is now high enough, but stands beside another epoch, so this replaces the epoch again.
--- 5. The clock was set, since records expire early when it is set forward. The note has the server's time, renewed each second. If that
---    is over CLOCK_OFF_MAX from now (`is_note_off`), the clock was set, or no worker could call. The caller's time decides:
+-- 5. The clock was set: set forward, it lets records expire early. The note has the server's time, renewed each second. If that is
+--    over CLOCK_OFF_MAX from now (`is_note_off`), the clock was set, or no worker could call. The caller's time decides:
 --    a. The caller expects about the server's time (`is_confirmed`): no worker could call. The epoch stays.
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
 --       fails with OTHERTIME. A late call's deadline has passed; if it has not, the clock was set, and the caller calls again (c).
@@ -65,7 +65,7 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
     if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end -- 5b
   end
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
-  local may_evict = noted_evicted ~= ''
+  local may_evict = noted_evicted ~= '' -- if false, the count is read with each note alone: only a new policy could evict
   local evicted = '0'
   if is_note_due or may_evict then evicted = string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') end
   if not evicted then return redis.error_reply('ERR this server lacks evicted_keys, which tells of evictions') end

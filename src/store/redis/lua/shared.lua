@@ -21,10 +21,10 @@ end
 
 local now = wall % WRAP
 local EPOCH_KEYS = 3 -- KEYS of epoch.lua; the meters' keys follow, by number
-local operations = {} -- by the letter's code: a function of the number of its first key that returns that of the next operation's
+local operations = {} -- by the letter's code: a function of its first key's number and its text; returns the next one's key number
 local at_end = {} -- functions that write what the operations counted
 
--- The time now, or the last entry's if the clock stepped back.
+-- The time now, or the last entry's if the clock stepped back: modulo WRAP, that shows as a difference above HALF_WRAP.
 local function held_time(last)
   if (now - last) % WRAP > HALF_WRAP then return last end
   return now

@@ -1,7 +1,8 @@
 -- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one.
 --
 -- Anybody can send a token that was redeemed before, or is of a former epoch. If it were charged to the usual windows, one token
--- could use up a backend's limits. So it is charged to separate windows of the same size, called junk.
+-- could use up a backend's limits. So it is charged to separate windows of the same size, called junk. A request that is junk already
+-- when it is sent (a forged token) has no record, and its KEYS name windows of junk alone.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0);
 --          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
@@ -59,10 +60,8 @@ operations[82] = function(next_key, operation) -- 'R'
   if status == REDEEMED and not before then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
     -- RECORD_KEPT_MS_MAX bounds that, or records would pile up if this server's clock is behind.
-    local rest = keep_until * 1000 - wall
-    if rest > RECORD_KEPT_MS_MAX then rest = RECORD_KEPT_MS_MAX end
-    if rest > keep then keep = rest end
-    call('SET', KEYS[record_at], claim, 'EX', seconds_text(keep))
+    local rest = math.min(keep_until * 1000 - wall, RECORD_KEPT_MS_MAX)
+    call('SET', KEYS[record_at], claim, 'EX', seconds_text(math.max(keep, rest)))
     written[KEYS[record_at]] = claim
     has_used = true -- batch.lua counts such batches, for the epoch
   end

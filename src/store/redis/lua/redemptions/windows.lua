@@ -3,17 +3,14 @@
 --
 -- Each window is read and written once a batch, because most requests of a batch come from the same few callers and API keys. All
 -- charges of one batch have the same time, hence share one entry.
---
--- held_time is now, or the last entry's time if the clock was set back; shares_step tells whether two times fall into one step of
--- milliseconds, so that one entry counts both.
 -- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, COUNT_MAX, written, value_of, now, at_end, held_time, step_ms,
 --   shares_step
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
 local windows = {}
 
--- Returns the window of a key by its number. `total` are the live requests, `added` those of them that this batch has charged, and
--- `first` is the byte of the first live entry.
+-- Returns the window of a key by its number. `total` are the live requests, `added` those of them that this batch has charged, `first`
+-- is the byte of the first live entry, and `time` is now, or the last entry's time if the clock was set back.
 local function window_of(number)
   local key = KEYS[number]
   local window = windows[key]
@@ -65,7 +62,7 @@ local function write_window(window)
   local last = keep_to - WINDOW_ENTRY + 1
   if last >= first then
     local last_time, last_count = unpack_bytes('>I3I2', record, last)
-    if shares_step(last_time, window.time, window.step) and last_count + count <= COUNT_MAX then
+    if shares_step(last_time, window.time, window.step) and last_count + count <= COUNT_MAX then -- one entry counts both
       keep_to, count = last - 1, last_count + count
     end
   end

@@ -86,8 +86,8 @@ end
 local refusals = {}
 
 -- Admits one request of `kind` (0 challenge, 1 accepted proof, 2 failed, 3 no proof), or refuses it without a trace. An admitted request
--- with a `keep` also records the nonce with this mark as used, for `keep` ms. It is 0 if no nonce is spent, or if the nonce has a key of
--- its own, as above MARKS_LIMIT_MAX (admit-solution-2.lua).
+-- with a `keep` also records the nonce with this mark as used, for `keep` ms. `keep` is 0 if no nonce is spent, or if the nonce has a
+-- key of its own, as above MARKS_LIMIT_MAX (admit-solution-2.lua).
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
 -- milliseconds to wait, policy (ADDRESS or ADDRESS_SITE).
@@ -95,7 +95,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local is_challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
-  -- This is usually an address's first request in a while.
+  -- An address's first challenge in a while, as most are, needs no look at entries or limits.
   if is_challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')

@@ -1,6 +1,6 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
--- They have numbers, in the order of the call's keys. 1 and 2 are the times of the shard's first proof, and of the first under the
--- present names of networks, rewritten once a day so that they do not expire:         | renewed, Unix ms 8 | zero 4 | born, Unix ms 8 |
+-- They have numbers, in the order of the call's keys. 1 is the time of the shard's first proof; 2 that of the first under the present
+-- names of networks, which a new first secret changes. Both are rewritten daily, lest they expire: | renewed 8 | zero 4 | born 8 |
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 -- From scripts.ts: NETWORK_RECENT_MS, SITE_RECENT_MS, USUAL_MS, BUDGET_FACTOR, LEARNED_SHARE, LEARNS_ALL_MS, RETURNING_PROOFS
