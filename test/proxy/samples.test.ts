@@ -282,7 +282,7 @@ async function staysReadable(proxy: FrontProxy): Promise<void> {
   try {
     for (const host of hosts) await host.end()
     const { status, json, headers } = await ask()
-    assert.deepEqual([status, json.code], [503, 'unavailable'])
+    assert.deepEqual([status, json.code, json.success], [503, 'unavailable', false])
     assert.deepEqual([headers['retry-after'], headers['access-control-allow-origin']], ['1', '*'])
     assert.equal(headers['content-type'], 'application/json')
   } finally {

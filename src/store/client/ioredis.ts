@@ -109,7 +109,9 @@ const HANDSHAKE_MS = 250
 
 export const ExplainingConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
-    return explainTlsMismatch(await super.connect(...args))
+    const stream = await super.connect(...args)
+    // Behind a path, such as the store process', nobody speaks TLS.
+    return 'path' in this.options && this.options.path ? stream : explainTlsMismatch(stream)
   }
 
   /** Gets INFO's answer, parsed, before the connection is ready. Another version may have replaced workers or the store process. */
