@@ -23,7 +23,7 @@ export interface SiteEntry
   readonly keys?: readonly string[]
 }
 
-/** What to do if the store has lost sites that a service remembers. The shell opens the file, which a command's user may not reach. */
+/** What to do if the store has lost sites that a service remembers. The shell opens the file, since the command may run as a user who cannot. */
 export function restoreSteps(): string {
   const config = configFlag()
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
@@ -132,9 +132,9 @@ export function diffWithFile(
     const isNew = before === undefined
     const identity = before ?? { siteKey: siteKey ?? (isDry ? name : drawSiteKey()), createdAt }
     neededKeys.push(...keys.map(name => ({ siteKey: identity.siteKey, name })))
-    // A service that remembers this copy counts the site as lost until the store's is not older.
+    // A newer copy is written even if no setting differs: a service that remembers it counts the site as lost until then.
     const isNewer = !isNew && (entry.updatedAt ?? 0) > updatedAtOf(before)
-    // A newer copy keeps its time, so that its store's next export is not older than what is written here.
+    // A newer copy is written with its own time: with a later one, the next export of the store where it is from would count as older.
     const changedAt = isNew || isNewer ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(entry, identity, changedAt)
     const changes = siteChanges(before, after)
@@ -152,15 +152,15 @@ export function diffWithFile(
     const isNewSiteKey = isNew && siteKey === undefined
     described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes, isNewer })
   }
+  // The demo page's sites are never missing: an export leaves them out, and the service makes them.
   const present = new Set([...DEMO_SITE_KEYS, ...described.map(({ after }) => after.siteKey)])
   const missingSites = stored.filter(({ siteKey }) => !present.has(siteKey))
   const changed = described.filter(({ changes, isNewer }) => changes.length > 0 || isNewer)
-  const unchanged = described.length - changed.length
   const deletions = new Map(deletedSites.map(({ siteKey, updatedAt }) => [siteKey, updatedAt]))
   const fateOf = (site: SiteRecord) =>
     updatedAtOf(site) < (deletions.get(site.siteKey) ?? 0) ? 'delete' : missing
   const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, fateOf(site), now))]
-  return { changes, unchanged, problems, neededKeys }
+  return { changes, unchanged: described.length - changed.length, problems, neededKeys }
 }
 
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
