@@ -20,7 +20,7 @@ export interface ApplyPlan extends FileDiff {
   readonly keysMade: readonly ReturnType<typeof newKey>[]
   /** The store's, read first: the commit fails if it has changed. Else two runs at once would both make a site whose key the file lacks. */
   readonly revision: number
-  /** What to write, unless there are `problems`. Of each, `expected` is the stored record that it replaces. */
+  /** What to write, unless there are `problems`: each record with the stored one that it replaces, as `expected`. */
   readonly records: readonly RecordChange[]
 }
 
