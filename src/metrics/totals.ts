@@ -44,7 +44,7 @@ export class Totals {
     this.#readGauges = readGauges
   }
 
-  /** Replaces what the running worker sent before. */
+  /** Replaces what the running worker sent before. A worker of another version may send less than a Snapshot. */
   take(worker: Worker, sent: Partial<Snapshot>, seatIndex: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites)
