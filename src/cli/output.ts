@@ -19,7 +19,7 @@ export function print(text: string): void {
     try {
       writeFileSync(1, text)
     } catch (error) {
-      process.stdout.emit('error', error)
+      process.stdout.emit('error', error) // as the stream would: main.ts reports it
     }
 }
 

@@ -19,7 +19,7 @@ type DemoMode = 'auto' | 'on' | 'off'
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
-/** Ends the commands that messages print, so that they use the same store; empty without a settings file. Callers have no Config at hand. */
+/** A flag for commands that messages print, so that they use the same store; empty without a settings file. Callers have no Config at hand. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`

@@ -84,7 +84,7 @@ export class History {
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
-      /** The chosen site has no numbers of its own, so they are under Other sites, where there are such sites. */
+      /** True if the chosen site has no numbers of its own while there are Other sites, so it is probably one of them. */
       isAmongOthers:
         !(site === null || site === OTHER_SITES || Object.hasOwn(this.#last.sites, site)) &&
         ofRange.siteKeys.includes(OTHER_SITES),

@@ -18,7 +18,7 @@ export interface ApplyPlan extends FileDiff {
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
-  /** The store's, read first: the commit fails if it has changed. Else two runs at once would both make a site whose key the file lacks. */
+  /** The store's, read first: the commit fails if it has changed. Else two runs at once would both make what the file only names. */
   readonly revision: number
   /** What to write, unless there are `problems`: each record with the stored one that it replaces, as `expected`. */
   readonly records: readonly RecordChange[]

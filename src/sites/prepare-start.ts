@@ -41,7 +41,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
-  // A service that ran here had a secret. Sites alone do not prove that one ran: commands make sites without a secret.
+  // A service that ran here had a secret. Sites prove no service: commands make them without a secret. `resolveSecrets` below makes a new one.
   const isSecretLost = isSecretToBeMade(config) && hasServedFrom(config.dataDir)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })
@@ -85,7 +85,7 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
     await commit(store, changes, authorInService('first start'))
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
-    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true))
+    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true)) // Redis may have lost them
   } else if (demo === 'off') {
     const first = readFirstKeys(config.dataDir)?.siteKey
     const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
