@@ -41,7 +41,7 @@ const AMPLE_LIMIT = 30
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
 const VALID_MS = 1000
 
-/** The sites of an embedded store that the start makes, with a first site. */
+/** Stands for the sites that the start will make. `check` compares it by identity: an empty list of sites deserves a warning, this does not. */
 export const NONE_YET: readonly SiteRecord[] = []
 
 /** @returns the store's sites; undefined if they cannot be read */
@@ -67,7 +67,8 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
     await tryRequests(store.requests, findings)
     const { own, others, livingNamesakes } = await compareWithHosts(store.sites, config)
     findings.facts.push(['other hosts', namesOf(others) || 'none'])
-    // A value that differs from this service's own is about to be changed; secrets must fit while its workers are renewed.
+    // A living namesake is probably the running service. Its `shared` values may differ, because a SIGHUP will change them: that is a note.
+    // Its secrets must fit already, because old and new workers serve side by side while a SIGHUP renews them.
     const withSecrets = livingNamesakes.map(host => ({ ...host, shared: own.shared }))
     const problems = problemsWith([...others, ...withSecrets], own)
     findings.problems.push(...problems)
@@ -144,7 +145,6 @@ async function countSites(store: SiteStore, findings: Findings): Promise<readonl
   return sites
 }
 
-/** Makes the calls of visitors, for random addresses that no visitor has. */
 async function tryRequests(store: RequestStore, findings: Findings): Promise<void> {
   const startMs = performance.now()
   for (let trial = 0; trial < TRIALS; trial++) await tryOne(store)

@@ -38,7 +38,7 @@ async function examine(config: Config, env: NodeJS.ProcessEnv, findings: Finding
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  // Asked before the store is tried: if the service's store is dead, its workers may find the trial's for a moment.
+  // Asked before `checkStore`, which may open an embedded store itself: workers whose store is dead would find that one, and call it up.
   const ofService = await askDashboard(config)
   const storedSites = await checkStore(config, findings)
   for (const siteKey of config.metricsSites)
@@ -113,8 +113,8 @@ function describeRules(config: Config, { facts, notes }: Findings, sites?: reado
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
-  const isLimitInUse = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
-  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && isLimitInUse)
+  const isServiceLimitInUse = sites?.length === 0 || sites?.some(site => site.limits?.redeem === undefined)
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && isServiceLimitInUse)
     notes.push(
       `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: ${PROGRAM} site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
@@ -152,10 +152,10 @@ async function checkPorts(config: Config, sites: readonly SiteRecord[], findings
   /** Undefined if no powgate answers there. */
   const isReady = admin && (await ask(admin, '/readyz'))?.ok
   const isRunning = await checkPort(config, '', findings, async () => {
-    return (await isThisService(config, sites)) ?? isReady !== undefined // it answers nothing if its connections are full
+    return (await isThisService(config, sites)) ?? isReady !== undefined // no answer: its connections may be full
   })
   if (admin === undefined) return false
-  // A service that waits for its store is not ready, and has no other port yet.
+  // A service that waits for its store answers only at its admin port, with "not ready".
   const isOurs = isRunning ? isReady !== undefined : isReady === false
   return checkPort(admin, 'POWGATE_ADMIN_', findings, async () => isOurs)
 }

@@ -111,7 +111,7 @@ function planJson(plan: ApplyPlan, isDry: boolean) {
       action: change.action,
       siteKey: isDry && change.isNewSiteKey ? null : change.after.siteKey,
       name: change.after.name,
-      changes: change.changes,
+      changes: change.fields,
       warnings: siteWarnings(change.after),
     })),
     unchanged,
@@ -133,7 +133,7 @@ function printPlan(plan: ApplyPlan, isDry: boolean, storeName: string): void {
     const { action, after, isNewSiteKey } = change
     const key = isDry && isNewSiteKey ? 'with a new key' : after.siteKey
     printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
-    printChanges(change.changes, action === 'create')
+    printChanges(change.fields, action === 'create')
     for (const warning of siteWarnings(after)) printLine(`    warning: ${warning}`)
   }
   for (const { id, siteKey } of keysAdded)

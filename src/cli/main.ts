@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-
+// The command `powgate`. Only `serve` handles signals from the first moment, since it may be process 1 of a container.
 if (process.argv[2] === 'serve') await import('../process/early-signals.ts')
 // This import must come before the rest: on Node.js 18 the other modules do not link, and that error would tell nobody why.
 await import('../process/supported-platform.ts')

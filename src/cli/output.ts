@@ -12,14 +12,14 @@ export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
-/** Writes all of it: of a file's write that comes short, as on a disk that fills up, Node.js' stream drops the rest. */
+/** Writes the whole text. Node.js' stream is not used for a file, because it drops the rest of a write that a full disk cuts short. */
 export function print(text: string): void {
   if (!fstatSync(1).isFile()) process.stdout.write(text)
   else
     try {
       writeFileSync(1, text)
     } catch (error) {
-      process.stdout.emit('error', error)
+      process.stdout.emit('error', error) // as the stream would: main.ts reports it
     }
 }
 

@@ -11,7 +11,7 @@ export const SERVE_COMMAND: CommandEntry = {
 }
 
 async function serve(): Promise<void> {
-  process.setSourceMapsEnabled(true)
+  process.setSourceMapsEnabled(true) // stacks in the log name lines of src/, not of dist/
   await import('../main.ts')
 }
 

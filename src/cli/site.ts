@@ -159,7 +159,7 @@ async function runCreate(input: Input): Promise<void> {
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
   const config = commandSettings()
-  // Before the first start the settings may not be the service's, but `try` finds the service later.
+  // Before the first start, the service may still get another address than these settings say. Without --url, `try` will find it.
   const isGuess = config.redis === undefined && !hasServedFrom(config.dataDir)
   const target = isGuess ? configFlag() : ` --url ${serviceUrl(config)}`
   printLine(
@@ -201,7 +201,7 @@ async function runList(input: Input): Promise<void> {
   if (input.has('json')) return printJson(sites)
   if (sites.length === 0) {
     const lost = (await remembered()).sites.length
-    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), false).slice(1)}`)
+    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), false).slice(1)}`) // "There are no sites ..."
     const text = `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}`
     return printLine(`${text}: ${restoreSteps()}`)
   }

@@ -42,7 +42,7 @@ export interface Solved {
 /** The first of `count` counters that is a proof, or -1. */
 type Search = (nonce: string, difficulty: number, start: number, count: number) => number
 
-/** `step` is the number of counters of a search, after which progress is shown: about a tenth of a second, or one function of HashWX. */
+/** Progress is shown after each `step` counters: about a tenth of a second of SHA-256, or one function of HashWX. */
 const SEARCHES = {
   sha256: { search: searchSha256, step: 2 ** 18 },
   hashwx: { search: searchHashwx, step: COUNTERS_PER_FUNCTION },
@@ -76,7 +76,7 @@ function searchSha256(nonce: string, difficulty: number, start: number, count: n
 
 const machine = newHashwx()
 
-/** `count` must be COUNTERS_PER_FUNCTION, which BATCH divides. The WebAssembly that the machine emits is faster than its interpreter. */
+/** HashWX has another random function for each COUNTERS_PER_FUNCTION counters: `count` is that, a multiple of BATCH. WebAssembly runs it fastest. */
 function searchHashwx(nonce: string, difficulty: number, start: number, count: number): number {
   makeFunction(machine, nonce, start)
   const run = machine.link(new WebAssembly.Module(machine.emit()))

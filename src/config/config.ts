@@ -19,7 +19,7 @@ type DemoMode = 'auto' | 'on' | 'off'
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
-/** The end of a printed command, by which it uses the same store; empty without a file of settings. Its callers have no settings at hand. */
+/** A flag for commands that messages print, so that they use the same store; empty without a settings file. Callers have no Config at hand. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -111,7 +111,7 @@ const QUOTED = /^(["'])((?!\1).)*\1$/
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
   const file = textOfFile('POWGATE_CONFIG_FILE', path, problems)
-  // A full disk leaves an empty file, and a SIGHUP would take all settings back.
+  // A full disk leaves an empty file, with which a SIGHUP would set every setting back to its default.
   if (file?.trim() === '') problems.push(`POWGATE_CONFIG_FILE: the file ${path} is empty`)
   file?.split('\n').forEach((line, index) => {
     const text = line.trim()
@@ -139,7 +139,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
 /** @param found problems of `gatherSettings`. @throws OperatorError with a line for each problem, those too */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
   const problems = [...found]
-  // No nonce can carry an earlier time. A machine without a battery starts with one, until it has asked for the time.
+  // A nonce counts its time from 2024. A machine without a clock battery starts years before, until the network tells it the time.
   if (Date.now() < NONCE_TIME_ZERO_MS) problems.push('the clock of this machine is before 2024: set it')
   const text = (name: SettingName) => values[name] ?? SETTINGS[name].fallback
   for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
@@ -202,7 +202,7 @@ function configOf(
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
-    /** Otherwise a host takes the number of shards that the last host to join had. */
+    /** If false, a host takes the number of shards that Redis keeps, if there is one, instead of `redisShards`. */
     areShardsSet,
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
@@ -231,7 +231,7 @@ export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }
 
-/** The URL by which this machine reaches a listener. The name `localhost` has two addresses, and another program may listen at one of them. */
+/** The URL by which this machine reaches a listener. `localhost` has two addresses, and another program may listen at one: it is not used. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host // `::` takes IPv4 too
   return `http://${hostAndPort({ host: name, port })}`
@@ -249,7 +249,7 @@ function checkedSecrets(text: string, variable: string, isNeeded: boolean, probl
   for (const [index, secret] of secrets.entries()) {
     const which = `${variable}: secret ${index + 1}`
     if (!PRINTABLE.test(secret)) problems.push(`${which} is not printable text`)
-    // Taken for a secret, a comment would sign.
+    // Otherwise a comment in the file would be taken for the first secret, which signs.
     else if (COMMENT_OR_QUOTED.test(secret))
       problems.push(`${which} has a comment or quotation marks; expected secrets alone`)
     else if (secret.length < SECRET_CHARACTERS_MIN)

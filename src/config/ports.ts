@@ -28,8 +28,8 @@ export function listenError(
 }
 
 /**
- * Returns the port, or a free one for port 0. Rejects if it is taken, even by workers, whose SO_REUSEPORT lets listeners share a
- * port only if both set it: this one does not.
+ * Returns the port, or a free one for port 0. Rejects if it is taken, even by workers: their SO_REUSEPORT lets listeners share a
+ * port only if both set it, and this probe does not.
  */
 export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })
@@ -46,7 +46,7 @@ const CLAIM_RETRY_MS = 100
 
 /**
  * Gives the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
- * service without an error. `tryPort` finds one that listens, and a lock one that starts with the same HOST.
+ * service without an error. `tryPort` finds a service that listens; the lock finds one that is starting, with the same HOST.
  *
  * @returns `release`, to be called when the workers listen
  * @throws OperatorError

@@ -84,7 +84,7 @@ export function checkedRedis(
     ...sentinelCredentials(target, text, variableOf, problems),
     tls: checkedTls(target, text, problems),
   }
-  // A target with problems still decides which other settings are needed.
+  // `parseConfig` throws because of the problems, but first asks for POWGATE_SECRETS, which Redis needs.
   return problems.length === before ? checked : target
 }
 
@@ -100,7 +100,7 @@ function dataCredentials(target: RedisTarget, text: TextOf, variableOf: Variable
   }
   const user = credential(userSetting, target.username, 'names another user')
   const password = credential(passwordSetting, target.password, 'has another password')
-  // A file that is unreadable or empty is told already.
+  // If `from` is the variable of a file, that file is unreadable or empty, which is told already.
   if (user.value !== undefined && password.value === undefined && password.from === passwordSetting)
     problems.push(
       `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING_HINT}`,
@@ -195,10 +195,10 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
   const urls: URL[] = []
   for (const part of parts) {
     const authority = part.replace(SCHEME, '')
-    // A further part has no scheme, or the same.
+    // A node after a comma has no scheme, or the same as the first.
     if (authority === '' || (part !== authority && !part.startsWith(scheme))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
-    // The comma is probably part of a password.
+    // Only a later node seems to have credentials, so the comma is probably part of a password.
     if (part === authority && part.includes('@') && !parts[0]!.includes('@')) return undefined
     urls.push(new URL(`redis://${authority}`))
   }

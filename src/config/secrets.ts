@@ -39,7 +39,7 @@ export function isSecretToBeMade(config: Config): boolean {
   return config.secrets.length === 0 && !existsSync(secretPath(config))
 }
 
-/** Leaves the whole file or none, even on a full disk, and never replaces one, nor a link to a directory that is not mounted yet. */
+/** Makes the file whole or not at all, even on a full disk. `linkSync` replaces no file, nor a link whose target is not mounted yet. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.new`

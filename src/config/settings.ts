@@ -5,7 +5,7 @@ import { LIMITS } from '../domain/endpoint.ts'
 import { LIMIT_MAX } from '../domain/limits.ts'
 import type { ValueRule } from '../domain/value-forms.ts'
 
-/** A secret one may stand in a file that `<NAME>_FILE` names. */
+/** A setting with `isSecret` may also stand in a file, whose path is then in the variable `<NAME>_FILE`. */
 export interface Setting extends ValueRule {
   /** The default; empty for none. */
   readonly fallback: string
@@ -63,7 +63,7 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
 
-/** The primary process keeps what it started with, or workers that differ in it could redeem a token twice. */
+/** The primary process uses the value itself since its start, or it is part of the store's keys: workers that differed could redeem a token twice. */
 function untilRestart(setting: Setting): Setting {
   return { ...setting, needsRestart: true }
 }

@@ -31,7 +31,7 @@ function stat(unit: string, defaults: object = {}, graphMode = 'area'): PanelKin
   return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
 }
 
-function lines(unit: string, defaults: object = {}): PanelKind {
+function graph(unit: string, defaults: object = {}): PanelKind {
   const plain = { unit, min: 0, custom: { fillOpacity: 8, showPoints: 'never' } }
   return {
     type: 'timeseries',
@@ -44,7 +44,7 @@ function lines(unit: string, defaults: object = {}): PanelKind {
 }
 
 const STACKING = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
-const STACKED = lines('reqps', { custom: STACKING })
+const STACKED = graph('reqps', { custom: STACKING })
 
 const HEATMAP: PanelKind = {
   type: 'heatmap',
@@ -77,7 +77,7 @@ function seriesOf(key: MetricKey, where = '', part: Part = ''): string {
   return `${name}${part}{${CHOSEN}${job}${where === '' ? '' : `,${where}`}}`
 }
 
-// Below, `where` is label matchers and `by` label names, as PromQL writes them; '' is none.
+// These return PromQL. `where` is label matchers and `by` label names, as PromQL writes them; '' is none.
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
 const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
 const rate = (key: MetricKey, where = '', by = '', part: Part = '') =>
@@ -96,11 +96,11 @@ const percentiles = (key: MetricKey, where = '') => ({
 const REFUSED = 'outcome!~"ok|failed"'
 const OF_ENDPOINTS = `endpoint=~"${ENDPOINT_NAMES.join('|')}"`
 const WHERE_BACKEND = 'endpoint=~"verify-token|siteverify"'
-const PER_SECOND = lines('reqps')
-const UNITLESS = lines('short')
-const SECONDS = lines('s')
-const BYTES = lines('bytes')
-const SHARE = lines('percentunit')
+const PER_SECOND = graph('reqps')
+const UNITLESS = graph('short')
+const SECONDS = graph('s')
+const BYTES = graph('bytes')
+const SHARE = graph('percentunit')
 const UP_TO_1 = { max: 1 }
 
 const challenges = rate('requests', 'endpoint="challenge",outcome="ok"')
@@ -166,7 +166,7 @@ const TRAFFIC = [
     refused: rate('requests', `${OF_ENDPOINTS},${REFUSED}`),
   }),
   panel(12, 'Verifications', 'requests', STACKED, { passed, failed }),
-  panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', UP_TO_1), {
+  panel(42, 'Redemptions that succeed', 'redeemedShare', graph('percentunit', UP_TO_1), {
     succeed: `${redeemed} / ${rate('requests', WHERE_BACKEND)}`,
     '{{site}}': `${rate('siteRequests', `${WHERE_BACKEND},outcome="ok"`, 'site')} / ${rate('siteRequests', WHERE_BACKEND, 'site')}`,
   }),
@@ -194,11 +194,11 @@ const LIMITS = [
 ]
 
 const SCORES = [
-  panel(20, 'Difficulty', 'bits', lines('short', { min: 16 }), {
+  panel(20, 'Difficulty', 'bits', graph('short', { min: 16 }), {
     '{{puzzle}} mean': mean('difficulty', 'puzzle'),
     '{{puzzle}} p99': quantile(0.99, 'difficulty', '', 'puzzle'),
   }),
-  panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', UP_TO_1), {
+  panel(21, 'Mean score, share in time', 'scoreAndTime', graph('short', UP_TO_1), {
     mean: mean('scores'),
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
@@ -230,7 +230,7 @@ const STORE = [
     'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
   panel(52, 'Evicted keys', 'evictions', UNITLESS, { '{{instance}}': maxPerHost('evictedKeys') }),
-  panel(49, 'Clock', 'clocks', lines('s', { min: undefined }), { '{{instance}}': maxPerHost('clockOffset') }),
+  panel(49, 'Clock', 'clocks', graph('s', { min: undefined }), { '{{instance}}': maxPerHost('clockOffset') }),
 ]
 
 const LOAD = [

@@ -20,7 +20,10 @@ const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
-/** It is told if so many tokens should have been redeemed since one was, by chance once in e^10 times, and if that was ten minutes ago. */
+/**
+ * A site is told as unredeemed if none of its tokens was redeemed for 60 steps, ten minutes, while at least 10 should have been: as large a
+ * share of its visitors as redeemed one over the day before. Where 10 are expected, none comes by chance once in e^10, 22,000 times.
+ */
 const [UNREDEEMED_MIN, UNREDEEMED_STEPS_MIN] = [10, 60]
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
@@ -81,7 +84,7 @@ export class History {
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
-      /** The chosen site has no numbers of its own, where some have none. */
+      /** True if the chosen site has no numbers of its own while there are Other sites, so it is probably one of them. */
       isAmongOthers:
         !(site === null || site === OTHER_SITES || Object.hasOwn(this.#last.sites, site)) &&
         ofRange.siteKeys.includes(OTHER_SITES),
@@ -111,13 +114,12 @@ export class History {
       const since = answersOf(halfHour, 'passed').slice(lastRedeemed + 1)
       const passed = sum(since)
       if (passed < UNREDEEMED_MIN || since.length < UNREDEEMED_STEPS_MIN) continue
-      const [redeemedBefore, passedBefore] = [
-        sum(answersOf(day, 'redeemed')),
-        sum(answersOf(day, 'passed')) - passed,
-      ]
-      const isKnown = Math.min(redeemedBefore, passedBefore) >= UNREDEEMED_MIN
-      if (isKnown && (passed * redeemedBefore) / passedBefore >= UNREDEEMED_MIN)
-        found.push({ name: this.#siteName(siteKey) ?? siteKey, passed })
+      const redeemedBefore = sum(answersOf(day, 'redeemed'))
+      const passedBefore = sum(answersOf(day, 'passed')) - passed
+      // With fewer, the usual share of redeemed tokens is not known.
+      if (Math.min(redeemedBefore, passedBefore) < UNREDEEMED_MIN) continue
+      const expected = (passed * redeemedBefore) / passedBefore
+      if (expected >= UNREDEEMED_MIN) found.push({ name: this.#siteName(siteKey) ?? siteKey, passed })
     }
     return found.sort((one, other) => other.passed - one.passed)
   }

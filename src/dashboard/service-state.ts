@@ -52,6 +52,7 @@ export function serviceState(
     isProxyUntrusted: farthestFromZero('proxyUntrusted') > 0,
     clockApartSeconds: farthestFromZero('clockOffset'),
     evictedKeys: farthestFromZero('evictedKeys'),
+    /** True before the start is done too, when the gauge is not set. */
     isReloadDone: (values.reloadDone ?? 1) !== 0,
   }
 }

@@ -74,7 +74,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
 /** Collects records, and keeps those of the last VISITS_SHOWN visits, and of them the last RECORDS_MAX. */
 class LastVisits {
   isCut = false
-  /** The key is the line, because both passes find some. */
+  /** The key is the line, because some lines are found by both passes. */
   readonly #records = new Map<string, LogRecord>()
 
   get records(): LogRecord[] {

@@ -9,7 +9,7 @@ import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import type { Logger } from '../packages/pino.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** A worker logs at most so many lines a minute. Refusals have seven categories (at level debug eight): in all 0.7 GB a day. */
+/** Lines a minute of one worker. Each of seven categories of refusals (at level debug: eight) has a quota: in all 1,080 lines, 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -111,7 +111,7 @@ export class EventLog {
     const { reason, isJunk, mismatch } = refusal
     const policy = isJunk ? 'junk' : refusal.policy
     const { status, code, category } = OUTCOMES[reason]
-    if (reason === 'internal' || reason === 'overloaded') return // `faulted` logs the one; load cannot afford the other
+    if (reason === 'internal' || reason === 'overloaded') return // `faulted` logs internal; lines about shed requests would add to the load
     const level = category === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[category], reason)) return
     const { apiKeyId } = subject
@@ -143,7 +143,7 @@ export class EventLog {
     fields: Record<string, unknown>,
     level: 'debug' | 'info' | 'error' = 'info',
   ): void {
-    // An answer has a request id only if a line was to have it, which `requestId` notes.
+    // Reading `requestId` makes an id, which the answer then carries: without a line it would lead nowhere.
     if (!this.#log.isLevelEnabled(level)) return
     const { requestId, address, origin } = exchange
     const { siteKey = exchange.siteKey, nonce } = subject

@@ -9,7 +9,7 @@ import type { DestinationStream } from '../packages/pino.ts'
 export const STDOUT = 1
 const STDERR = 2
 const RETRY_MS = 1000
-/** A pipe or socket fails so while its reader is busy. */
+/** The code with which writes to a pipe or socket fail while its reader is busy. */
 const FULL = 'EAGAIN'
 const RETRY_FULL_MS = 20
 /** About half a megabyte of lines. */
@@ -32,7 +32,7 @@ export class LogOutput implements DestinationStream {
     process.on('exit', () => this.#writeAtExit())
   }
 
-  #writeForLast(): void {
+  #writeBlocking(): void {
     const pause = new Int32Array(new SharedArrayBuffer(4))
     const giveUpAtMs = performance.now() + EXIT_WAIT_MS
     this.#writeWaiting()
@@ -43,7 +43,7 @@ export class LogOutput implements DestinationStream {
   }
 
   #writeAtExit(): void {
-    this.#writeForLast()
+    this.#writeBlocking()
     const lost = this.#waiting.length + this.#lostNow
     if (lost > 0) writeStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
   }
@@ -55,9 +55,9 @@ export class LogOutput implements DestinationStream {
     } else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
   }
 
-  /** Counts the lines that wait as lost, because the process ends soon, and its counters are read now. */
+  /** Counts lines that cannot be written now as lost: the process ends soon, and its counters are read before that. */
   countWaiting(): void {
-    this.#writeForLast()
+    this.#writeBlocking()
     this.linesLost += this.#waiting.length
   }
 

@@ -24,7 +24,7 @@ export async function logDestination(format: 'auto' | 'json' | 'text'): Promise<
   return { write: line => logOutput.write(text(line)) }
 }
 
-/** All loggers share these, because a process has one. A secret stays known: lines about an old one may follow a reload. */
+/** The secrets of the process, which has one logger. A secret that a reload replaces stays here, because later lines may quote it. */
 const secretsKnown = new Set<string>()
 let scrubKnown = scrubberOf([])
 const scrub = (line: string) => scrubKnown(line)

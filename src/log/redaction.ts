@@ -25,7 +25,7 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'previousErrors',
 ])
 
-/** Deeper levels are not looked at, because pino does not write them. */
+/** Deeper levels are not looked at, because pino does not write them (its depthLimit). */
 const DEPTH_MAX = 5
 
 /**

@@ -9,11 +9,7 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const ZEROS = zeros()
 
-/**
- * Leaves out metrics without numbers, and numbers without a metric.
- *
- * @param deployment a label of every sample; empty for none
- */
+/** Leaves out metrics without numbers, and numbers without a metric. @param deployment a label of every sample; empty for none */
 export function exposition(values: Values, deployment = ''): string {
   const withZeros = { ...ZEROS, ...values }
   const flatNames = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))

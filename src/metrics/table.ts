@@ -49,13 +49,13 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** The line of the dashboard's traffic in which an answer counts, by the labels of `requests`. Refusals are in none. */
+/** Maps labels of `requests`, such as `challenge 200 ok`, to the curve of the dashboard's traffic where the answer counts. Refusals have none. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, line]) => [`${endpoint} 200 ${outcome}`, line]),
   ),
 )
-/** An alert fires at the first of these refusals (dashboard/alerts.yml). */
+/** An alert fires at the first of these refusals (dashboard/alerts.yml). /siteverify answers them with 200, as hosted CAPTCHAs do. */
 const ALARMING = ['forgotten', 'from-future'].flatMap(what => [
   `verify 400 nonce-${what}`,
   `verify-token 400 token-${what}`,

@@ -20,7 +20,7 @@ interface Worker {
 
 interface WorkerStats {
   readonly worker: Worker
-  /** The index of its seat (process/primary.ts), or the smallest free number if its successor has the seat already. */
+  /** The index of its seat, its place among the workers (process/primary.ts); the smallest free number if its successor has the seat. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -44,7 +44,7 @@ export class Totals {
     this.#readGauges = readGauges
   }
 
-  /** Replaces what the running worker sent before. */
+  /** Replaces what the running worker sent before. A worker of another version may send less than a Snapshot. */
   take(worker: Worker, sent: Partial<Snapshot>, seatIndex: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites)
@@ -121,11 +121,15 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Adds workers' gauges: their sum or minimum (none without workers: that is no outage), as the table says, or each worker's own under its label `worker` or `process`. */
+/**
+ * Adds workers' gauges as the table says: their sum (`inFlight`), their minimum (`storeUp`), or each worker's own number under the first
+ * label, which is `worker` (its number) or `process` (worker- and its number). Gauges of the primary process are in `to` already.
+ */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: combined, labels = [] }] of ROWS) {
     if (combined === 'sum' && labels.length === 0) to[key] = 0
+    // Without workers, `storeUp` is not set: none of them has lost the store.
     if (combined === 'min' && workers.length > 0)
       to[key] = Math.min(...workers.map(({ values }) => numberOf(values[key])))
   }

@@ -14,13 +14,13 @@ import {
 import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
-  /** API keys of the file's `apiKeys`, whose secrets only their hashes tell. */
+  /** API keys of the file's `apiKeys` that the store lacks or has older; the file has only hashes of their secrets. */
   readonly keysAdded: readonly ApiKeyRecord[]
   /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
-  /** The store's, read before anything else: two runs of one file at once would both make what it has no key for. */
+  /** The store's, read first: the commit fails if it has changed. Else two runs at once would both make what the file only names. */
   readonly revision: number
-  /** What to write, unless there are `problems`. Of each, `expected` is the stored record that it replaces. */
+  /** What to write, unless there are `problems`: each record with the stored one that it replaces, as `expected`. */
   readonly records: readonly RecordChange[]
 }
 
@@ -68,10 +68,9 @@ function replaces(key: KeyEntry, stored: ApiKeyRecord | undefined): boolean {
   return stored === undefined || timeOf(key) > updatedAtOf(stored)
 }
 
-/** 0 for a key without a time. */
 const timeOf = (key: KeyEntry) => updatedAtOf({ createdAt: 0, ...key })
 
-/** Names the fields that the file gives otherwise. Those of an older copy are outdated, except a revocation that the store lacks. */
+/** Names the fields in which the file's key differs from the stored one. Of an older copy only a revocation counts, if the store lacks it. */
 function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
   const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
   // Nothing else matters of a key that is revoked.

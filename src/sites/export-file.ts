@@ -23,7 +23,7 @@ export interface SiteEntry
   readonly keys?: readonly string[]
 }
 
-/** What to do if the store has lost sites that a service remembers. The shell opens the file, which a command's user may not reach. */
+/** What to do if the store has lost sites that a service remembers. The shell opens the file, since the command may run as a user who cannot. */
 export function restoreSteps(): string {
   const config = configFlag()
   return `restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f -${config} < lost.json`
@@ -89,7 +89,7 @@ interface FileChange {
   readonly after: SiteRecord
   /** True for a new site whose key is not in the file. */
   readonly isNewSiteKey: boolean
-  readonly changes: readonly FieldChange[]
+  readonly fields: readonly FieldChange[]
 }
 
 export interface FileDiff {
@@ -132,42 +132,42 @@ export function diffWithFile(
     const isNew = before === undefined
     const identity = before ?? { siteKey: siteKey ?? (isDry ? name : drawSiteKey()), createdAt }
     neededKeys.push(...keys.map(name => ({ siteKey: identity.siteKey, name })))
-    // A service that remembers this copy counts the site as lost until the store's is not older.
+    // A newer copy is written even if no setting differs: a service that remembers it counts the site as lost until then.
     const isNewer = !isNew && (entry.updatedAt ?? 0) > updatedAtOf(before)
-    // A newer copy keeps its time, so that its store's next export is not older than what is written here.
+    // A newer copy is written with its own time: with a later one, the next export of the store where it is from would count as older.
     const changedAt = isNew || isNewer ? updatedAt : nextUpdatedAt(before, now)
     const after = siteRecord(entry, identity, changedAt)
-    const changes = siteChanges(before, after)
+    const fields = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
     // may set none of them on plan free.
     const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isCopy = entry.updatedAt !== undefined
-    if (isCopy && !isNew && updatedAt < updatedAtOf(before) && changes.length > 0)
+    if (isCopy && !isNew && updatedAt < updatedAtOf(before) && fields.length > 0)
       problems.push(
         `sites[${index}].updatedAt: the store has a newer copy of ${siteKey ?? name}, and keeps it: take the entry out, or only its updatedAt to overwrite the copy`,
       )
-    for (const { field } of changes)
+    for (const { field } of fields)
       if (withoutEffect.includes(field) && !isCopy)
         problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNewSiteKey = isNew && siteKey === undefined
-    described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, changes, isNewer })
+    described.push({ action: isNew ? 'create' : 'change', before, after, isNewSiteKey, fields, isNewer })
   }
+  // The demo page's sites are never missing: an export leaves them out, and the service makes them.
   const present = new Set([...DEMO_SITE_KEYS, ...described.map(({ after }) => after.siteKey)])
   const missingSites = stored.filter(({ siteKey }) => !present.has(siteKey))
-  const changed = described.filter(({ changes, isNewer }) => changes.length > 0 || isNewer)
-  const unchanged = described.length - changed.length
+  const changed = described.filter(({ fields, isNewer }) => fields.length > 0 || isNewer)
   const deletions = new Map(deletedSites.map(({ siteKey, updatedAt }) => [siteKey, updatedAt]))
   const fateOf = (site: SiteRecord) =>
     updatedAtOf(site) < (deletions.get(site.siteKey) ?? 0) ? 'delete' : missing
   const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, fateOf(site), now))]
-  return { changes, unchanged, problems, neededKeys }
+  return { changes, unchanged: described.length - changed.length, problems, neededKeys }
 }
 
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
   const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
   const after = missing === 'disable' ? inactive : before // `deletion` (sites.ts) makes what is left of it
-  return [{ action: missing, before, after, isNewSiteKey: false, changes: siteChanges(before, after) }]
+  return [{ action: missing, before, after, isNewSiteKey: false, fields: siteChanges(before, after) }]
 }
 
 /** Returns a function that finds the stored sites which an entry may mean. */

@@ -53,10 +53,10 @@ export function parseExportFile(bytes: Uint8Array): Parsed {
     checkUnique(value.sites, 'sites', 'siteKey', problems)
     checkNames(value.sites, problems)
   }
-  // The last of two copies would win, perhaps that of before the key was revoked.
   if (Array.isArray(value.apiKeys)) {
     for (const [index, key] of value.apiKeys.entries())
       if (isRecord(key)) checkTexts(NAME, key.name, `apiKeys[${index}].name`, problems)
+    // The last of two copies would win, perhaps that of before the key was revoked.
     checkUnique(value.apiKeys, 'apiKeys', 'id', problems)
   }
   if (problems.lines.length > 0) return { problems: problems.lines }
@@ -138,7 +138,7 @@ function difficultyOf(site: Fields): SiteSettings['difficulty'] {
     .difficulty
 }
 
-/** @param value a list of texts, or one; what is none is no mistake here */
+/** @param value a text or a list of texts; what is no text is left to the schema */
 function checkTexts(text: ValueRule | undefined, value: unknown, path: string, problems: Problems): void {
   for (const [index, item] of [value].flat().entries()) {
     if (text === undefined || typeof item !== 'string' || text.accepts(item)) continue

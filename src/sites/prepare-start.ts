@@ -41,7 +41,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
-  // A service that ran here had a secret; sites alone prove none, because commands need none. `resolveSecrets` below makes a new one.
+  // A service that ran here had a secret. Sites prove no service: commands make them without a secret. `resolveSecrets` below makes a new one.
   const isSecretLost = isSecretToBeMade(config) && hasServedFrom(config.dataDir)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })
@@ -68,7 +68,7 @@ export async function prepareStart(
   }
 }
 
-/** True if an embedded store never had a record: whoever deleted the last site has not come to try powgate. */
+/** True if an embedded store never had a record (revision 0). Where all sites were deleted, somebody already knows powgate: no first start. */
 export async function isFirstStart({ redis }: Config, store: SiteStore): Promise<boolean> {
   return redis === undefined && (await store.changesSince(undefined)).revision === 0
 }
@@ -81,11 +81,11 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
   if (isFirst) {
     const { site, apiKey, changes } = newSite({ name: 'demo', origins: FIRST_ORIGINS })
     const keys: FirstKeys = { siteKey: site.siteKey, apiKey }
-    writeFirstKeys(config.dataDir, keys) // before the site, which would keep a second start from making keys
+    writeFirstKeys(config.dataDir, keys) // before the site: if this fails, the next start is a first one still
     await commit(store, changes, authorInService('first start'))
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
-    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true))
+    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true)) // Redis may have lost them
   } else if (demo === 'off') {
     const first = readFirstKeys(config.dataDir)?.siteKey
     const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)

@@ -102,6 +102,7 @@ export function newKey(
   return { record: apiKeyRecord(apiKey, { siteKey, ...named, createdAt: now, expiresAt }), apiKey }
 }
 
+/** @throws OperatorError if there is no site. The key is its cause, by which a command asks whether the running service remembers the site */
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
   if (site === undefined) throw new OperatorError(`there is no site ${siteKey}`, { cause: siteKey })
@@ -113,7 +114,7 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 /**
  * Writes only if something changes.
  *
- * @param change the settings to change, or a function that computes all; or until when challenges are harder: undefined for no longer
+ * @param change the settings to change; or a function that computes all settings; or a raise, undefined to end it
  */
 export async function updateSite(
   store: SiteStore,

@@ -163,7 +163,7 @@ test('an entry means the site with its key, else the one with its name, else a n
     ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
   )
   assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: NOW })
-  assert.deepEqual(changes[0]!.changes, [{ field: 'name', from: 'shop', to: 'shop 2' }])
+  assert.deepEqual(changes[0]!.fields, [{ field: 'name', from: 'shop', to: 'shop 2' }])
   assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: NOW })
   assert.equal(changes[3]!.after.siteKey, KEY)
   assert.equal(changes[3]!.after.createdAt, NOW)

@@ -45,6 +45,6 @@ export function showSites({ sites, site, siteName }: DashboardData): void {
     const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
     return h('option', { value: siteKey }, `${label} (${short(requests)})`)
   })
-  select.replaceChildren(select.options[0]!, ...options)
+  select.replaceChildren(select.options[0]!, ...options) // the first is "All sites"
   select.value = site ?? ''
 }

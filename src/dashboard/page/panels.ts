@@ -92,11 +92,7 @@ function barPanel({ empty = '', rows, ...spec }: BarPanelSpec, choose?: (key: st
   return makePanel(spec, list.element, (data, frame) => list.update(rows(data), frame))
 }
 
-/**
- * Makes a row of each tally.
- *
- * @param whole the number that shares refer to; the default is the sum of all tallies
- */
+/** Makes a row of each tally. @param whole the number that shares refer to; the default is the sum of all tallies */
 function rowsOf(
   tallies: readonly Tally[],
   explain: (name: string) => { readonly title: string; readonly text: string },

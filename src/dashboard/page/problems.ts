@@ -97,7 +97,7 @@ function reportProxy(data: DashboardData, { bad, warn }: Report): void {
     sum(counts.filter((_, step) => times[step]! > nowMs - minutes * 60_000))
   const areMost = (refused: readonly number[], good: readonly number[]) =>
     ofLast(30, refused) >= SUSPECT_REQUESTS_MIN &&
-    [30, 10].every(minutes => ofLast(minutes, refused) > ofLast(minutes, good)) // after 10 it is mended
+    [30, 10].every(minutes => ofLast(minutes, refused) > ofLast(minutes, good)) // by the last 10, this ends soon after a fault is mended
   if (areMost(countsOf(traffic.refusals, 'token-other-address'), traffic.redeemed))
     bad(
       'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends. If as many as usual are redeemed, somebody posts tokens that were solved elsewhere.',
