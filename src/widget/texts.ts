@@ -89,7 +89,7 @@ export function durationText({ code }: Language, seconds: number, isAhead: boole
   return text.replace(/ /g, '\u00a0')
 }
 
-/** By the URLs of their texts, since a page may have elements of several services. */
+/** Languages by the URLs of their texts, since a page may have elements of several services. */
 const loaded = new Map<string, Language>()
 
 /** English if the texts do not load. */
