@@ -57,10 +57,6 @@ export function readForm(body: string): Form {
   }
 }
 
-export function refusedForm(status: number, code: string, text: string): FormDecision {
-  return { status, accepted: false, title: 'Not accepted', text, code }
-}
-
 /** A form is accepted only if `success` is true. */
 export function decide({ name }: Form, redemption: Redemption | undefined): FormDecision {
   const { status, answer } = redemption ?? {}
@@ -77,8 +73,8 @@ export function decide({ name }: Form, redemption: Redemption | undefined): Form
       answer,
     }
   }
-  const isTokenRefused = status === 400
-  // What the service answered replaces these.
+  const isTokenRefused = status === 400 // All else in the request is the demo's own, and right.
+  // The answer's own error and code, if it came and has them, take the place of these two.
   const { error, code } = { error: 'The service did not answer.', code: 'no-answer', ...answer }
   const advice = isTokenRefused
     ? 'Go back to the form, wait for the word Verified, and send it again.'

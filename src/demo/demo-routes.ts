@@ -9,14 +9,12 @@ import { type ContentRoute, type StaticFile, staticFile } from '../http/content.
 import type { Exchange } from '../http/exchange.ts'
 import { type HeaderList, PLAIN_STYLE, type Reply, refusalReply } from '../http/replies.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
-import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
+import { decide, type FormDecision, readForm, redeem } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
 import { demoApiKey } from './site.ts'
 
 /** Fits a message of 1,000 characters, the most that pages.ts allows, urlencoded in at most nine bytes each. */
 const BODY_BYTES_MAX = 16_384
-
-const NO_STORE = 'no-store'
 
 /** A strict policy, without an exception for the widget. */
 const PAGE_HEADERS: HeaderList = [
@@ -61,7 +59,7 @@ export const DEMO_OFF: ContentRoute = {
   handle: exchange => exchange.answer(OFF),
 }
 
-/** The most forms of one visitor that a worker takes. */
+/** The most forms of one visitor that a worker takes. Other workers count apart. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
 /** Bounds the memory: beyond so many visitors, the one whose last form is oldest is forgotten. */
@@ -82,7 +80,7 @@ function admit(address: Address, ipv6PrefixBits: number): boolean {
 }
 
 function file(path: string, content: StaticFile): ContentRoute {
-  return { path, methods: ['get', 'head'], handle: (exchange, asked) => content(exchange, asked, NO_STORE) }
+  return { path, methods: ['get', 'head'], handle: (exchange, asked) => content(exchange, asked, 'no-store') }
 }
 
 function readStatic(name: string, contentType: string): StaticFile {
@@ -93,12 +91,11 @@ const NO_TOKEN =
   'The form came without a token. Go back, allow JavaScript, wait for the word Verified, and send it again.'
 const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
-type ApiKeys = Readonly<Record<PuzzleName, string>>
-
-function handleSubmit(exchange: Exchange, config: Config, apiKeys: ApiKeys): void {
+function handleSubmit(exchange: Exchange, config: Config, apiKeys: Record<PuzzleName, string>): void {
   const { address } = exchange
   const answer = (decision: FormDecision) => exchange.answer(decisionReply(decision))
-  const refuse = (status: number, code: string, text: string) => answer(refusedForm(status, code, text))
+  const refuse = (status: number, code: string, text: string) =>
+    answer({ status, accepted: false, title: 'Not accepted', text, code })
   exchange.readBody(BODY_BYTES_MAX, body => {
     if (body === undefined) return refuse(413, 'body-too-large', 'The form is too large.')
     if (!URLENCODED.test(exchange.contentType))
@@ -115,11 +112,12 @@ function handleSubmit(exchange: Exchange, config: Config, apiKeys: ApiKeys): voi
   })
 }
 
+/** The reasons of a code that only the demo has, and of one that many reasons share: here the token has a wrong shape. */
 const OTHERS: Readonly<Record<string, Reason>> = { 'no-token': 'token-missing', 'invalid-body': 'body-shape' }
 
 /**
- * Why a form is not accepted, by the code that its page shows; undefined if the service did not answer. A token's reason comes before
- * others with its code.
+ * Why a form is not accepted, for the log and metrics, by the code that its page shows. Several reasons may share a code: then one of a
+ * token is taken, else the first. Undefined if the form is accepted, or the service did not answer.
  */
 function endingOf(code: string | null): Ending | undefined {
   const shared = (Object.keys(OUTCOMES) as Reason[]).filter(reason => OUTCOMES[reason].code === code)
@@ -135,7 +133,7 @@ function decisionReply(decision: FormDecision): Reply {
     body: resultPage(decision),
     headers: [
       ['Content-Type', HTML],
-      ['Cache-Control', NO_STORE],
+      ['Cache-Control', 'no-store'],
       ['X-Content-Type-Options', 'nosniff'],
       ...PAGE_HEADERS,
     ],

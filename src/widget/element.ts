@@ -237,14 +237,14 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isDisabled = isDisabled
     if (isDisabled && !this.#form.isJustSent) this.cancel() // Right after Send, the page only prevents a second one.
     this.#render()
-    if (!isDisabled) this.#onVisible() // Nothing was renewed meanwhile.
+    if (!isDisabled) this.#onVisible() // A disabled element renews no token, so a renewal may be due.
   }
 
   readonly #onVisible = () => {
     if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    // The visitor may have logged in to a network meanwhile. After a Send that failed, only the button sends the form.
+    // The visitor may have logged in to a network. After a Send that failed, a verification would take away the button "Try again".
     const mayBeBack = this.#state === 'failed' && this.#error!.text === 'network' && !this.#retrySubmission
     if (this.#held.isRenewalDue || this.#state === 'expired' || mayBeBack) this.#start()
     else this.#autoStart('load')

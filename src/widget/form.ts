@@ -1,6 +1,6 @@
 /**
  * The element's part in its form: it adds the token, keeps the form invalid without one, and sends a form later that was submitted
- * too early. Members of the form are read through `unclobbered` (dom.ts), because fields hide those of their names.
+ * too early. Members of the form are read through `unclobbered` (dom.ts), because a field named "submit" hides that method.
  */
 
 import { advise } from './advice.ts'
@@ -26,13 +26,13 @@ interface FormHooks {
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog, popover or `<details>` around the form was closed, or `formnovalidate` sends it: what waits or failed is dropped. */
   readonly onDrop: () => void
-  /** The browser sent the form with its token, and the page is still there: it waits, or stays (a download, `target`, status 204). */
+  /** The browser sent the form with its token, and the page still waits for the answer, or stays (a download, `target`, status 204). */
   readonly onSpent: () => void
 }
 
 /** The visitor's last click or key, on a button or another element. */
 let press: { readonly on?: EventTarget | null } = {}
-/** The one before the last submission. */
+/** What `press` was at the last submission that had a token. If it is so still, nobody has pressed anything since. */
 let pressSent = press
 function notePress({ isTrusted, target }: Event): void {
   if (isTrusted) press = { on: unclobbered(target as Element).closest('button') ?? target }
@@ -161,15 +161,16 @@ export class FormLink {
       })
       this.#stops.push(end)
     }
-    // Chromium gives back what was typed if the names of the form's first two fields are the same when the page is parsed again, and
-    // then this field is not there.
+    // On Back, Chromium gives back what was typed only if the form's first two fields have the same names as when the page was left.
+    // The page's markup lacks the token's field, so the field is taken out before.
     this.#stops.push(listen(window, 'pagehide', () => takeOut(this.#field)))
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
+      // A button in the shadow tree of a library's control has no form, so pressing it submits nothing.
+      const isOutside = this.form !== null && button.form !== this.form
       if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
     on('keydown', (event, control) => {
@@ -188,7 +189,9 @@ export class FormLink {
       const name = this.#name
       if (target !== this.form || !name || formData.has(name) || this.#host.matches(':disabled,[disabled]'))
         return
-      // A script that replaced parts of the page may have removed the field.
+      // The data lacks the field. If there is a token, a script that replaced parts of the page has removed the field. If there is none,
+      // form.submit() or new FormData() came too early: they validate nothing, so the widget cannot hold them back. A button with
+      // `formnovalidate` is meant to send no token.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)
     })
@@ -208,11 +211,13 @@ export class FormLink {
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      // Nothing may follow a form that the browser has sent. A script that prevented it, for a check of its own, goes on without
-      // a press, or after one of another button, as of a box that asks "Really?"; a press of the same button is a second form.
-      const isRepeated = press !== pressSent && press.on === pressSent.on
+      // `#sent` is the submission that had this token less than RESENT_MS or HANDLED_MS ago. It decides on the present one:
+      //   The browser has sent `#sent`: suppressed. Nothing may follow, or a double click would send the form twice.
+      //   A script prevented `#sent`, and the same button was pressed since: suppressed. It is a double click too.
+      //   A script prevented `#sent`, and nothing or another button was pressed since: goes on, after a check or a box "Really?".
+      const isSecondPress = press !== pressSent && press.on === pressSent.on
       pressSent = press
-      if (this.#sent && (isRepeated || !this.#sent.defaultPrevented)) suppress(event)
+      if (this.#sent && (isSecondPress || !this.#sent.defaultPrevented)) suppress(event)
       else void this.#noteSent(event)
       return
     }
@@ -244,14 +249,14 @@ export class FormLink {
   #areOthersValid(): boolean {
     const { form } = this
     if (form === null) return true
-    // The selector passes over fields that browsers do not validate, as those that are disabled. A fieldset is as its fields are,
-    // and an element of ours waits for its token as this one does.
+    // `:invalid` matches no field that browsers do not validate, such as a disabled one. A fieldset is invalid because of its fields,
+    // which are asked themselves, and another element of ours because it waits for its token too.
     const isInvalid = (control: Element) => control.matches(':invalid:not(fieldset):not(pow-gate)')
     return ![...unclobbered(form).elements].some(isInvalid)
   }
 
   /**
-   * Lets the form wait for a verification, and sends it then; false if there is none.
+   * Lets the form wait for a verification, and sends it then. Returns false if there is none, so that the browser complains.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
    * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent
@@ -265,6 +270,7 @@ export class FormLink {
     if (verification === undefined) return false
     this.#submitter = submitter
     verification.catch(() => {}) // The event `failed` tells its error.
+    // Send was pressed again while the form waits: the form is sent once all the same, and the widget says again what it waits for.
     if (this.isWaiting) this.#showLate(true)
     else if (isComplete) void this.#sendAfter(verification, disabledBefore)
     return true

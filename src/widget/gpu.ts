@@ -113,7 +113,7 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    // With a coarse clock, the shortest dispatch may have seemed as long as this one.
+    // With a coarse clock, the shortest dispatch may have seemed as long as this one, which would leave no time for work.
     const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
     const groupsWanted = Math.floor((groups * DISPATCH_MS) / workMs)
     gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, groupsWanted))

@@ -1,4 +1,7 @@
-/** Entry for pages where neither workers nor frames may run, and the puzzle is HashWX: such pages rarely allow WebAssembly. */
+/**
+ * Entry for pages where neither workers nor frames may run, and the puzzle is HashWX, the second one (docs/howto/which-puzzle.md). It
+ * is plain JavaScript, made by wasm2js, because such pages rarely allow WebAssembly.
+ */
 
 import * as exports from '#hashwx-script'
 import { hashwxScriptSolver } from './solver/hashwx-solver.ts'

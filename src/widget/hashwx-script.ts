@@ -1,4 +1,7 @@
-/** Entry of what a worker of HashWX (worker.ts, which reads the global) loads where it may not compile WebAssembly. */
+/**
+ * HashWX, the second puzzle (docs/howto/which-puzzle.md), in plain JavaScript: `npm run build:hashwx` makes it by wasm2js. A worker
+ * loads this script where the page's policy forbids WebAssembly or the browser lacks it, and reads the global (worker.ts).
+ */
 
 import * as exports from '#hashwx-script'
 

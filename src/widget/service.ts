@@ -5,11 +5,11 @@ import { listen, sleep, timeoutSignal } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
 const TRIES_MAX = 5
-const TIMEOUT_MS = 15_000
-const BACK_OFF_MS = 1000
+const TIMEOUT_MS = 15_000 // of one try
+const BACK_OFF_MS = 1000 // the wait before the second try, doubled before each further one
 /** A random time up to this spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-const ONLINE_ANYWAY_MS = 30_000
+const ONLINE_ANYWAY_MS = 30_000 // A device that says it is offline tries all the same after this time.
 /** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
@@ -129,6 +129,7 @@ async function callOnce<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     isOnlineAnyway ||= !isForeign
+    // A proxy's 429 or 5xx counts as the service's own refusal. Any other foreign page means a network without the service (below).
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
     // What the site lets the widget read of the browser. Early versions of the service do not send this header.
     const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'

@@ -73,7 +73,7 @@ export function settingsOf(element: Element) {
     mode: (mode ?? undefined) as Mode | undefined,
     /** The most threads. 0 or no number sets no bound; a negative one means one thread. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // Words but '', `on` and `software` forbid the GPU (modes.ts). A page that limits threads spares devices, so it has to ask for it.
+    // Words but '', `on` and `software` forbid the GPU (modes.ts). A page that limits threads spares devices, so its default is `off`.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }

@@ -23,7 +23,7 @@ export function rendererName(): string | undefined {
   }
 }
 
-/** These names mean that there is no GPU, as on a server. The contract's flag is called after the first. */
+/** These names mean that there is no GPU, as on a server. The contract calls the flag of all of them `swiftShader`. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 export function environmentFlags(renderer: string | undefined): Required<Environment> {

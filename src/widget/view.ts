@@ -61,7 +61,6 @@ interface Shown {
   readonly isNeeded: boolean
 }
 
-const SVG = 'http://www.w3.org/2000/svg'
 const PICTURES: Readonly<Record<Picture, string>> = {
   idle: 'M12 6.5l4.5 1.7v3.6c0 2.7-1.8 4.5-4.5 5.6c-2.7-1.1-4.5-2.9-4.5-5.6v-3.6z', // a shield
   working: 'M8 12v.1M12 12v.1M16 12v.1',
@@ -180,7 +179,7 @@ function shape(
   name: string,
   attributes: Record<string, string | number> = {},
 ) {
-  const element = unclobbered(document).createElementNS(SVG, tag)
+  const element = unclobbered(document).createElementNS('http://www.w3.org/2000/svg', tag)
   for (const [attribute, value] of Object.entries({ class: name, part: name, ...attributes })) {
     element.setAttribute(attribute, String(value))
   }

@@ -1,6 +1,6 @@
 /**
- * Entry of a worker, for both puzzles, in which it solves one challenge. frame.html loads the same file, which saves visitors a script: in
- * a page it starts workers.
+ * Entry of a worker, in which it solves one challenge of either puzzle, SHA-256 or HashWX. frame.html loads the same file, which saves
+ * visitors a script: in a page it starts workers.
  */
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
@@ -34,6 +34,7 @@ declare const importScripts: (url: string) => void
 /** Set by hashwx-script.js. */
 declare const powgateHashwx: MachineExports
 
+/** HashWX in WebAssembly, or ten to thirty times slower in plain JavaScript. */
 function chooseHashwx({ kernel, script }: PrepareOrder): ChosenSolver {
   try {
     if (kernel !== undefined) return { solver: hashwxSolver(kernel), kind: 'wasm' }

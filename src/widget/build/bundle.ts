@@ -34,6 +34,8 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   const files: BuiltFile[] = []
   const add = (name: string, content: Uint8Array | string) =>
     files.push(builtFile(name, Buffer.from(content)))
+  // Scripts that widget.js loads by `import` have exports, so they are `esm`. The others are loaded as classic scripts, which may
+  // have none: by new Worker(), importScripts() or <script>.
   const addScript = async (name: string, entry: string, format: 'iife' | 'esm') =>
     add(name, await bundle(entry, format, files))
   const addWasm = (name: string) => add(name, readFileSync(new URL(name, DIST)))
@@ -42,15 +44,18 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
-  add('frame.html', frameHtml(files.find(file => file.name === 'worker.js')!.fileName))
+  const { fileName: src } = files.find(({ name }) => name === 'worker.js')!
+  // The frame is never shown, and has no text, so it needs no `lang`.
+  const frame = `<!doctype html><meta charset="utf-8"><title>powgate</title><script src="${src}"></script>\n`
+  add('frame.html', frame)
   addWasm('hashwx.wasm')
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
   // An IIFE has no exports, so the script works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // `document&&` lets a server that renders pages import the file, to no effect. It binds to the first statement only, so esbuild's
-  // directive before the function call is taken out.
-  add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
+  // `document&&` lets a server that renders pages import the file, to no effect. It guards the first statement only, which has to be
+  // the call of the IIFE, so the directive that esbuild writes before the call is taken out.
+  add('widget.js', `globalThis.document&&${widget.replace(/^"use strict";/, '')}`)
   for (const name of COMPAT) await addScript(`compat-${name}.js`, `compat/${name}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
     // The service answers by `name` too (http/assets.ts). Texts are loaded by it, because 40 hashes would make widget.js longer.
@@ -80,16 +85,11 @@ function assetLiterals(files: readonly BuiltFile[]): Record<string, string> {
   return Object.fromEntries(entries)
 }
 
-/** The frame is never shown, and has no text. */
-function frameHtml(script: string): string {
-  return `<!doctype html><meta charset="utf-8"><title>powgate</title><script src="${script}"></script>\n`
-}
-
 async function bundle(
   entry: string,
   format: NonNullable<BuildOptions['format']>,
   built: readonly BuiltFile[],
-): Promise<Uint8Array> {
+): Promise<string> {
   const { outputFiles, warnings } = await build({
     absWorkingDir: fileURLToPath(SOURCES),
     entryPoints: [entry],
@@ -105,7 +105,7 @@ async function bundle(
   })
   // A warning such as `import.meta` outside a module would break the page.
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
-  return outputFiles[0]!.contents
+  return outputFiles[0]!.text
 }
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {

@@ -92,7 +92,7 @@ ${returnIfZero(and(digestWord, get('$masks')))}
 `
 }
 
-/** `MEMORY.state` is the state after these rounds without the varying word, which is added to a and e. */
+/** Rounds 0 to 11. `MEMORY.state` is the state after them without the varying word, which only has to be added to a and e. */
 function firstRounds({ load, loadSplat, add }: Lanes): string[] {
   const t = VARYING_WORD + 1
   const varying = word(VARYING_WORD)
@@ -141,7 +141,7 @@ function round({ add, and, xor, rotateRight, choose, loadSplat, roundConstant }:
   const majority = xor(and(get(changed(t)), get(changed(t - 1))), b!)
   return [
     set(names[7]!, add(add(h!, input), add(choose(e!, f!, g!), sum(e!, 6, 11, 25)))),
-    t < 63 ? set(names[3]!, add(d!, h!)) : '', // the digest's first word needs no e of the last round
+    t < 63 ? set(names[3]!, add(d!, h!)) : '', // h is the sum above now; the digest's first word needs no e of the last round
     set(changed(t), xor(a!, b!)),
     set(names[7]!, add(add(h!, majority), sum(a!, 2, 13, 22))),
   ]

@@ -1,7 +1,7 @@
 /**
- * What the scripts share that replace the vendors': each loads the widget from where the script came from, puts a box (a div with a
- * <pow-gate> and the vendor's form fields) into each of the vendor's containers, fills the fields, and calls the page's functions. A
- * container that is a button has the box behind it, and starts the verification.
+ * Shared by the scripts that replace the vendors' own. Each loads the widget from where the script came from, and puts a box into each
+ * of the vendor's containers: a div with a <pow-gate> and the vendor's form fields. It fills the fields, and calls the page's functions.
+ * If the container is a button, the box stands behind the button, and a click on the button starts the verification.
  */
 
 import { nowMs, takeOut, unclobbered } from '../dom.ts'
@@ -12,7 +12,7 @@ export const page = unclobbered(document)
 
 /** null in a module. */
 const script = page.currentScript as HTMLScriptElement | null
-/** Matches the address of such a script, at its own path or at the vendor's. Group 1 is the service, 2 the query. */
+/** Matches the address of a script that replaces a vendor's, at its own path or at the vendor's. Group 1 is the service, 2 the query. */
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
 /** The stack trace comes first, because an injected `<base>` changes what `src` says. */
@@ -25,7 +25,7 @@ const domReady = new Promise<unknown>(resolve => {
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** A box has an attribute of this name, the widget's id, and a property, by which `#copyIn` tells it from a copy that a script made. */
+/** Each box has an attribute of this name, the widget's id, and a property. A copy that a script made has only the attribute. */
 const MARK = 'data-powgate-box'
 
 /** When somebody last pressed or typed in the page. */
@@ -53,7 +53,7 @@ export interface Vendor {
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
   readonly isRenewing?: (options: Options) => boolean
-  /** True if the vendor's visible widget waits for no press, also after a reset. */
+  /** True if the vendor's visible widget verifies at once after a reset too: then `reset()` waits for no press. */
   readonly verifiesByItself?: boolean
   /** True if a call that names no widget means the last one, not the first. */
   readonly isLastDefault?: boolean
@@ -123,7 +123,7 @@ export class Captchas {
     const copy = this.#copyIn(container)
     if (copy !== undefined) {
       takeOut(copy)
-      // A call that names no widget would mean the original, if that has left the page.
+      // An original that has left the page is removed, or a call that names no widget would mean it.
       const original = this.#all.get(copy.getAttribute(MARK)!)
       if (original?.box.isConnected === false) this.remove(original.id)
     }
@@ -156,9 +156,10 @@ export class Captchas {
   execute({ box, gate, isManual }: Captcha, values?: Values | null): Promise<string> {
     const isOther = this.#setActionAndData(gate, normalized(values))
     return widget.then(() => {
-      // A token or verification has the old values, and the page may have sent the token of a manual widget already.
+      // A token, or a verification that runs, has the old values. A manual widget's token is dropped even if the values are the same,
+      // because the page may have sent that token already.
       if (isManual ? isOther || gate.token !== null : isOther && gate.token !== null) gate.reset()
-      else if (isOther) box.prepend(gate) // begins anew: unlike reset(), that loses no Send that waits
+      else if (isOther) box.prepend(gate) // A move begins the verification anew. Unlike reset(), it loses no Send that waits.
       return gate.execute()
     })
   }
@@ -173,7 +174,7 @@ export class Captchas {
     const { gate, isManual, isFailing, givenAtMs = 0 } = captcha
     if (isFailing) return // packages reset at each error, which would try again at once and for ever
     captcha.hasExpired = false
-    // A page whose callback sends its form and resets would send without end.
+    // A page whose callback sends its form and resets would send without end, so after that the widget waits for a use of the page.
     const waits = !this.#vendor.verifiesByItself && givenAtMs > usedAtMs
     if (!isManual) gate.setAttribute('auto', waits ? 'focus' : 'load')
     gate.reset?.() // The method is missing until the widget has loaded.
@@ -188,8 +189,8 @@ export class Captchas {
   }
 
   /**
-   * The box that a page cache (Turbo's) or a script has copied with its container: nobody fills its fields, or hears of its widget.
-   * A button's box stands behind it, perhaps after what a script has put between.
+   * Returns the container's box if it is a copy, made with the container by a page cache (Turbo's) or a script: nobody fills its fields,
+   * or hears of its widget. A button's box stands behind the button, perhaps after something that a script has put between.
    */
   #copyIn(container: Element): Element | undefined {
     let box = isButton(container) ? container.nextElementSibling : container.querySelector(`:scope>[${MARK}]`)
@@ -212,8 +213,8 @@ export class Captchas {
     box.setAttribute(MARK, id)
     const captcha: Captcha = { id, container, box, gate, isManual, hasExpired: false }
     const fields = this.#fieldsOf(options, id)
-    // A widget keeps its form from being submitted without a token. The form's submit handler often starts a manual widget, so a
-    // shadow tree keeps that out of the form.
+    // A widget keeps its form from being submitted without a token. But a manual widget is often started by the form's submit handler,
+    // so a shadow tree keeps the manual widget out of the form.
     if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
     else box.append(gate)
     box.append(...fields)
@@ -294,7 +295,7 @@ export class Captchas {
     })
     gate.addEventListener('failed', ({ detail }) => {
       captcha.isFailing = true
-      setTimeout(() => (captcha.isFailing = false)) // also ends what an async function of the page does at once
+      setTimeout(() => (captcha.isFailing = false)) // a task later, because an async function of the page resets in a microtask
       call('errorcallback', detail.code)
     })
     widget.catch(() => call('errorcallback', 'network'))
@@ -308,7 +309,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
   set('site-key', options.sitekey ?? '')
   set('name', '') // the vendor's field carries the token
-  set('auto', isManual ? 'off' : 'load') // The vendors' widgets do the same.
+  set('auto', isManual ? 'off' : 'load') // The vendors' widgets start at the same time.
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
   const language = options.language ?? options.hl ?? query.get('hl')
@@ -325,7 +326,7 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** False for a page's bound functions and functions that settle a promise. They show no code either, but have such names. */
+/** False for a page's bound functions, named "bound ...", and for those that settle a promise, without a name: they show no code either. */
 function isNative(callback: { readonly name: string }): boolean {
   const code = Function.prototype.toString.call(callback)
   return /\{\s*\[native code\]\s*\}$/.test(code) && !/^(bound |$)/.test(callback.name)

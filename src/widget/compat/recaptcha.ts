@@ -14,19 +14,18 @@ const vendor: Vendor = {
   patterns: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.shared(vendor)
-/** These are kept out of `captchas`, whose ids and default must be those of the page's own widgets. */
+/** The widgets of version 3, one for each site key. In `captchas` they would take ids, and the default, of the page's own widgets. */
 const version3 = new Captchas(vendor)
+const v3ByKey = new Map<string, Captcha>()
+/** The token of each widget's last call of `inTurn`, still pending perhaps. */
+const lastTokens = new WeakMap<Captcha, Promise<unknown>>()
 
-/** Version 3 has an invisible widget for each site key. */
-const byKey = new Map<string, Captcha>()
-const lasts = new WeakMap<Captcha, Promise<unknown>>()
-
-/** Calls at the same time wait for each other, because each gets a token of its own. */
+/** Lets a call wait for the widget's earlier ones. Calls at the same time would share a token, but each has an action of its own. */
 function inTurn(captchas: Captchas, captcha: Captcha, values: Values): Promise<string> {
-  const token = Promise.resolve(lasts.get(captcha))
+  const token = Promise.resolve(lastTokens.get(captcha))
     .catch(() => {})
     .then(() => captchas.execute(captcha, values))
-  lasts.set(captcha, token)
+  lastTokens.set(captcha, token)
   return token
 }
 
@@ -47,8 +46,8 @@ async function executeKey(sitekey: string, values?: Values | null): Promise<stri
   warnOfUnmapped(values)
   await ready
   const captcha =
-    byKey.get(sitekey) ?? renderInCorner(version3, { sitekey, size: 'invisible', 'response-field': false })
-  byKey.set(sitekey, captcha)
+    v3ByKey.get(sitekey) ?? renderInCorner(version3, { sitekey, size: 'invisible', 'response-field': false })
+  v3ByKey.set(sitekey, captcha)
   // '' clears the action of the last call.
   return inTurn(version3, captcha, { action: values?.action ?? '' })
 }
@@ -57,6 +56,7 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
   if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
+  // A call without an action is one of version 2. It does not wait: during a verification it shares the token, and `callback` comes once.
   const executing = values?.action ? inTurn(captchas, captcha, values) : captchas.execute(captcha, values)
   executing.catch(() => {}) // pages of version 2 hear of it by error-callback, and ignore the promise
   return executing
@@ -76,12 +76,12 @@ const grecaptcha = {
   getResponse: (which?: unknown) => captchas.response(which),
 }
 
-/** A script that is loaded twice leaves version 3 its widgets, unless the first load failed. */
-const all = window as unknown as Record<symbol, object | undefined>
+/** A script that is loaded twice keeps the first load's object, and with it the widgets of version 3, unless the first load failed. */
+const globals = window as unknown as Record<symbol, object | undefined>
 const SHARED = Symbol.for('powgate grecaptcha')
-all[SHARED] ??= { ...grecaptcha, enterprise: grecaptcha }
-ready.catch(() => (all[SHARED] = undefined))
-Object.assign(window, { grecaptcha: all[SHARED] })
+globals[SHARED] ??= { ...grecaptcha, enterprise: grecaptcha }
+ready.catch(() => (globals[SHARED] = undefined))
+Object.assign(window, { grecaptcha: globals[SHARED] })
 
 /** Before the script has loaded, pages leave functions for `ready` here, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }

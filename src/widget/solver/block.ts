@@ -31,17 +31,12 @@ export type BlockScan = (from: number, to: number, mask: number) => number
 export const VARYING_WORD = 11
 
 /** True if schedule word t is the same in the whole block. */
-export const isConstant: readonly boolean[] = constantWords()
+export const isConstant: boolean[] = []
+for (let t = 0; t < 64; t++)
+  isConstant.push(t < 16 ? t !== VARYING_WORD : [2, 7, 15, 16].every(back => isConstant[t - back]))
 
-function constantWords(): boolean[] {
-  const constant: boolean[] = []
-  for (let t = 0; t < 64; t++)
-    constant.push(t < 16 ? t !== VARYING_WORD : [2, 7, 15, 16].every(back => constant[t - back]))
-  return constant
-}
-
-const BLOCK_BYTES = 544
-/** Layout of the memory of ../build/kernel.ts, in bytes: a `Block`, then constants. */
+const BLOCK_BYTES = 544 // 8 + 64 + 64 words
+/** Layout of the memory of ../build/kernel.ts, in bytes: a `Block`, 64 round constants, and the words of 10,000 last four digits. */
 export const MEMORY = {
   state: 0,
   roundInputs: 32,

@@ -1,4 +1,7 @@
-/** Solvers of HashWX: WebAssembly that is emitted for each function (../../protocol/hashwx/), and an interpreter in plain JavaScript. */
+/**
+ * Solvers of HashWX, the second puzzle, which has a random function for every 65,536 counters (../../protocol/proof.ts): one emits
+ * WebAssembly for each function, the other interprets the functions in plain JavaScript.
+ */
 
 import { BATCH, HashwxMachine, type MachineExports, type Run } from '../../protocol/hashwx-machine.ts'
 import { COUNTER_MAX, COUNTERS_PER_FUNCTION, seedInput } from '../../protocol/proof.ts'
@@ -23,7 +26,7 @@ export function hashwxScriptSolver(exports: MachineExports): Solver {
   return functionSolver(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
-/** The search that made the machine's function: elements that solve on the page's own thread share one machine. */
+/** The search that made the machine's function. On the page's own thread, searches of several elements share one machine. */
 let latest: Search | undefined
 
 /**

@@ -17,7 +17,7 @@ const SIMD_PROBE = [
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11,
 ]
 
-/** The page has so many, because a kernel that a filter refuses is not to be waited for at each verification. */
+/** Bounds the retries of all the page's verifications together, so that they do not all wait for a kernel that a filter refuses. */
 let kernelRetriesLeft = 2
 
 /**
@@ -68,7 +68,7 @@ export class WorkerPool {
   readonly #workers: PoolWorker[] = []
   readonly #living = new Set<PoolWorker>()
   #isClosed = false
-  /** These two settle `ready` while the first worker starts, and the answer from `solve` on. */
+  /** Called with each report. Until `solve` it settles `ready`, then the answer; `#onFailure` likewise. */
   #onReport!: (report: WorkerReport, index: number) => void
   /** Called when the last worker has failed. */
   #onFailure!: (error: Error) => void
@@ -170,13 +170,7 @@ export class WorkerPool {
 
 const order = (worker: PoolWorker, message: PrepareOrder | SolveOrder): void => worker.postMessage(message)
 
-interface Hints {
-  readonly deviceMemory?: number
-  readonly connection?: { readonly saveData?: boolean }
-  getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
-}
-
-/** Reads only the number of cores if the site asks for no signals. */
+/** Leaves one of more than 4 cores to the page. Reads only the number of cores if the site asks for no signals. */
 export async function threadCount(signals: Signals): Promise<number> {
   const THREADS_MAX = 8
   const cores = navigator.hardwareConcurrency || 2
@@ -189,7 +183,11 @@ async function isSparing(): Promise<boolean> {
   const SMALL_DEVICE_GIB = 2
   const LOW_BATTERY = 0.2
   const BATTERY_WAIT_MS = 50
-  const hints = navigator as Navigator & Hints
+  const hints = navigator as Navigator & {
+    readonly deviceMemory?: number
+    readonly connection?: { readonly saveData?: boolean }
+    getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
+  }
   if (hints.connection?.saveData || (hints.deviceMemory ?? 8) <= SMALL_DEVICE_GIB) return true
   try {
     const battery = await Promise.race([hints.getBattery?.(), sleep(BATTERY_WAIT_MS)])

@@ -68,18 +68,13 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
   return (a + INITIAL_STATE[0]!) | 0
 }
 
-interface KernelExports {
-  readonly memory: WebAssembly.Memory
-  readonly scan: BlockScan
-}
-
 /**
  * @param bytes either kernel's module; compiled synchronously, which workers may do
  * @throws WebAssembly.CompileError
  */
 export function wasmSolver(bytes: BufferSource): Solver {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
-  const { memory, scan } = exports as unknown as KernelExports
+  const { memory, scan } = exports as unknown as { memory: WebAssembly.Memory; scan: BlockScan }
   const words = new Int32Array(memory.buffer)
   words.set(lastFourDigits(), MEMORY.digits / 4)
   words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
