@@ -284,7 +284,7 @@ function replyTo(
 ): Reply {
   const isJunk = attempt.verdict === 'refused'
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, isJunk, siteLimits(caller), subjectOf(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, isJunk, sitePolicies(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { claims, redeem } = conclusion
@@ -293,7 +293,7 @@ function replyTo(
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
-function siteLimits(caller: Caller): PolicyList | undefined {
+function sitePolicies(caller: Caller): PolicyList | undefined {
   const limit = isRefusal(caller) ? undefined : caller.site.record.limits?.redeem
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
