@@ -1,4 +1,4 @@
-/** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with its WebAssembly module. */
+/** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with the WebAssembly of protocol/hashwx/. */
 
 import { hash } from 'node:crypto'
 import hashwxBytes from '#hashwx'

@@ -38,7 +38,7 @@ export const SiteverifySchema = Type.Object(
   },
 )
 
-/** What `readForm` takes elsewhere than at Turnstile's path. */
+/** The fields of an urlencoded form (`readForm`) at every path but Turnstile's. */
 export const SiteverifyFormSchema = Type.Omit(SiteverifySchema, ['idempotency_key'], {
   description:
     'SiteverifyRequest for a body in which a backend may have left the token unencoded: see there.',
