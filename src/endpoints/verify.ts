@@ -54,7 +54,7 @@ import {
 /** `failures` and `accepted` count what the address did before this request; `meters` count this proof, too (store/store.ts). */
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-/** The answer is 200, and the nonce stays unused. */
+/** The answer is 200, and the nonce stays unused. `chargeFor` says which of these count against the address. */
 interface Failed {
   readonly verdict: 'failed'
   readonly reason: Exclude<JudgementReason, ScoreReason>
@@ -216,11 +216,11 @@ function attemptWithNonce(
 /** Failures by IP rules, or at a test site that always fails, do not count against the address. */
 function chargeFor(attempt: Attempt): Charge {
   if (attempt.verdict === 'refused') return 'junk'
-  const isFailure =
+  const countsAgainst =
     attempt.verdict === 'solved'
       ? attempt.score.score < attempt.visit.site.record.threshold
       : attempt.reason === 'proof-wrong'
-  return isFailure ? 'failed' : 'plain'
+  return countsAgainst ? 'failure' : 'plain'
 }
 
 function conclude(

@@ -136,8 +136,8 @@ export function nonceEpochOf(
   return store.nonceEpoch(addressKey, siteKey, failOpen?.[name] ?? settings.failOpen[name])
 }
 
-/** `failed`: a wrong solution, or too low a score. `junk`: it will be refused, and cost its sender nothing (an invented nonce). */
-export type Charge = 'plain' | 'failed' | 'junk'
+/** `failure`: a wrong solution, or too low a score. `junk`: it will be refused, and cost its sender nothing (an invented nonce). */
+export type Charge = 'plain' | 'failure' | 'junk'
 
 /**
  * Makes the store's request.
@@ -160,7 +160,7 @@ export function chargeOf(
     siteLimit,
     metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
     failOpen: site?.record.failOpen?.[name],
-    failed: charge === 'failed',
+    failed: charge === 'failure',
     spend,
   }
 }

@@ -363,7 +363,6 @@ export class Exchange {
   }
 }
 
-/** Takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
