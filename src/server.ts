@@ -96,7 +96,7 @@ export async function startServer(
   const background = new AbortController()
   if (wholeStoreMs !== undefined) await untilWhole(store, wholeStoreMs)
   else await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
-  // The store process' trouble lasts if it is of another version. Its workers would refuse their share of the visitors if they listened.
+  // The store process' trouble lasts if it is of another version than this worker, which would refuse its share of the visitors.
   const trouble = store.trouble()
   if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
   startJobs(directory, service.keyUses, watch, background.signal) // this loads the directory
@@ -322,7 +322,7 @@ function requestIds(): () => string {
   return () => `${start}-${(count++).toString(36)}`
 }
 
-/** @throws OperatorError. A lasting trouble must hold for FIRST_CONTACT_MS: one node of a Cluster may refuse, and the next one answer */
+/** @throws OperatorError, at once for a trouble that lasts after FIRST_CONTACT_MS: before, another node of a Cluster may still answer */
 async function untilWhole(store: Server['store'], waitMs: number): Promise<void> {
   const isWhole = () => store.isReady() && store.trouble() === undefined
   await waitAtMost(FIRST_CONTACT_MS, isWhole)

@@ -42,8 +42,8 @@ export class AddressTags {
   readonly #wide = new Map<string, string>()
   /**
    * The names of two times in the store: of the shard's first proof, since which sites' meters count, and of the first proof under this
-   * secret, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. With the first
-   * time as their age, nothing would seem usual for them, and each proof an excess.
+   * secret, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. If
+   * their age began at the first time, nothing would seem usual for them, and each proof an excess.
    */
   readonly firstProofNames: readonly [string, string]
 

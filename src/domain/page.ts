@@ -3,7 +3,7 @@
  * /siteverify returns them, so a backend can refuse a token from another page or made for another purpose.
  *
  * Each part that is present is a line of its own: a letter, then the part. If the site allows one exact origin, the token needs no host,
- * because /siteverify then names that origin's.
+ * because /siteverify then names the host of that origin.
  *
  *   hshop.example
  *   alogin
