@@ -1,5 +1,5 @@
 /**
- * Start reading here: what is served. ROUTES names the code of each endpoint in domain/endpoint.ts.
+ * Start reading here: what is served. ROUTES joins each endpoint of domain/endpoint.ts with its code; server.ts brings files and pages.
  *
  *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
  */
@@ -76,40 +76,41 @@ function addEndpoint(
   addPath(app, host, rules, path, { [method]: handler, ...(takesGet && { get: handler }) }, isCrossOrigin)
 }
 
+/** `refusalReply` writes Retry-After, 1 s, only for paths with limits. PLAIN_STYLE has none, so files get theirs here. */
 const CONTENT_OVERLOADED: Reply = {
   ...refusalReply(PLAIN_STYLE, { reason: 'overloaded' }),
   headers: [['Retry-After', '1']],
 }
 
 function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute): void {
+  // False even if other origins may fetch the file: it needs no site key, and brings its CORS headers itself (http/assets.ts).
   const rules: ExchangeRules = { endpoint: 'content', isCrossOrigin: false, style: PLAIN_STYLE }
   const handle: Handler = (response, request) => {
     const asked = contentRequest(request)
     new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
   }
-  const handlers = content.methods.map(method => [
-    method,
-    method === 'get'
-      ? unlessOverloaded(handle, content.work ?? 'new', CONTENT_OVERLOADED, host, rules)
-      : countedByGate(handle, host),
-  ])
-  addPath(app, host, rules, content.path, Object.fromEntries(handlers), content.isCrossOrigin)
+  // Only a GET is shed. Refusing a HEAD would cost as much as its answer; the demo's POST has a limit of its own (demo-routes.ts).
+  const handleOrShed = unlessOverloaded(handle, content.work ?? 'new', CONTENT_OVERLOADED, host, rules)
+  const handleAlways = countedByGate(handle, host)
+  const handlers = content.methods.map(method => [method, method === 'get' ? handleOrShed : handleAlways])
+  addPath(app, host, rules, content.path, Object.fromEntries(handlers), content.takesPreflight)
 }
 
-/** Serves a path, refuses other methods, and answers preflights if pages of any origin may call it. */
+/** Serves a path, refuses other methods, and answers preflights if pages of any origin may send it headers of their own. */
 function addPath(
   app: TemplatedApp,
   host: ExchangeHost,
   rules: ExchangeRules,
   path: string,
   handlers: Readonly<Partial<Record<Method, Handler>>>,
-  isCrossOrigin = false,
+  takesPreflight = false,
 ): void {
   const methods = Object.keys(handlers) as Method[]
   for (const method of methods) app[method](path, handlers[method]!)
-  const preflightRules: ExchangeRules = { ...rules, isCrossOrigin, endpoint: 'other' } // they are no answers of the endpoint
-  if (isCrossOrigin) app.options(path, always(preflightReply(methods[0]!), host, preflightRules))
-  const allow = [...methods, ...(isCrossOrigin ? ['options'] : [])].join(', ').toUpperCase()
+  // A preflight's answer always has CORS headers, and counts as `other`, because it is none of the endpoint's.
+  const preflightRules: ExchangeRules = { ...rules, isCrossOrigin: true, endpoint: 'other' }
+  if (takesPreflight) app.options(path, always(preflightReply(methods[0]!), host, preflightRules))
+  const allow = [...methods, ...(takesPreflight ? ['options'] : [])].join(', ').toUpperCase()
   const refusal = refusalReply(rules.style, { reason: 'method-not-allowed' })
   app.any(path, always({ ...refusal, headers: [['Allow', allow]] }, host, rules))
 }
@@ -128,9 +129,8 @@ function preflightReply(method: Method): Reply {
 
 function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const answer = (exchange: Exchange) => exchange.answer(reply)
-  return countedByGate((response, request) => {
-    new Exchange(response, request, host, rules).begin(answer)
-  }, host)
+  const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(answer)
+  return countedByGate(handle, host)
 }
 
 /** Tells the gate (http/overload.ts) of requests that are never shed, because they take time too. */
@@ -143,9 +143,8 @@ function countedByGate(handler: Handler, { gate }: ExchangeHost): Handler {
 }
 
 /**
- * `refuserOf` refuses at once, so a connection that pipelines 10,000 requests would have all refused in one tick of the event loop.
- * One refusal in so many is made by an exchange after the tick: uWebSockets.js ends a connection that has sent more by then. An
- * exchange also refuses requests whose end is unclear.
+ * A client can pipeline 10,000 requests in one read. `refuserOf` answers within the read, so all others would wait for 10,000 refusals.
+ * Therefore an exchange makes every 64th refusal, one tick later: uWebSockets.js ends a connection that sends more before its answer.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
@@ -162,6 +161,7 @@ function unlessOverloaded(
   const refuseLater = (exchange: Exchange) => void setImmediate(() => exchange.answer(reply))
   let refusals = 0
   return (response, request) => {
+    // If the end of the request is unclear, the exchange finds that, and refuses it for that reason.
     if (!gate.isShedding || gate.admits(work)) handler(response, request)
     else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host.trustedProxies))
       refuse(response, request)

@@ -36,8 +36,10 @@ import { OperatorError } from './words/errors.ts'
 const SITES_MS = 500
 /** Some records are read again this often, because the store reports no change of a record that it has lost. */
 const SITES_REREAD_MS = 5000
-/** Pauses after writing when API keys were used, checking the store's clock and evictions, and dropping old audit entries. */
-const [KEY_USES_MS, WATCH_MS, AUDIT_TRY_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000, 86_400_000]
+/** Pauses after writing when API keys were used, and after checking the store's clock and evictions. */
+const [KEY_USES_MS, WATCH_MS] = [60_000, 60_000]
+/** Old audit entries are dropped once in AUDIT_MS. This is tried once in AUDIT_TRY_MS (`auditDropper`). */
+const [AUDIT_TRY_MS, AUDIT_MS] = [3_600_000, 86_400_000]
 /** A misconfigured proxy repeats its fault, and an overload comes again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
 /** After this long without the store the server listens, and requests get 503 until the store answers. */
@@ -59,7 +61,7 @@ export interface Server {
 }
 
 /**
- * @param wholeStoreMs given, the server listens only if its whole store answers within this time
+ * @param wholeStoreMs given to a worker that is to replace another: it listens only if its whole store answers within this time
  * @throws OperatorError
  */
 export async function startServer(
@@ -94,7 +96,7 @@ export async function startServer(
   const background = new AbortController()
   if (wholeStoreMs !== undefined) await untilWhole(store, wholeStoreMs)
   else await waitAtMost(FIRST_CONTACT_MS, () => store.isReady())
-  // If it listened, a worker of another version than the store process would refuse its share of the visitors.
+  // The store process' trouble lasts if it is of another version than this worker, which would refuse its share of the visitors.
   const trouble = store.trouble()
   if (config.redis === undefined && trouble?.isLasting) throw new OperatorError(trouble.line)
   startJobs(directory, service.keyUses, watch, background.signal) // this loads the directory
@@ -320,7 +322,7 @@ function requestIds(): () => string {
   return () => `${start}-${(count++).toString(36)}`
 }
 
-/** @throws OperatorError, soon if the store's trouble is lasting: one node of a Cluster may refuse, and the next one answer */
+/** @throws OperatorError, at once for a trouble that lasts after FIRST_CONTACT_MS: before, another node of a Cluster may still answer */
 async function untilWhole(store: Server['store'], waitMs: number): Promise<void> {
   const isWhole = () => store.isReady() && store.trouble() === undefined
   await waitAtMost(FIRST_CONTACT_MS, isWhole)

@@ -38,7 +38,7 @@ async function runPrimary(): Promise<void> {
     const siteMemory = new SiteMemory(log)
     const hosts = new HostRegistry(log)
     const backends = new Backends(log)
-    // The embedded store notes no host.
+    // Hosts share the limits of backends. The embedded store notes no host, and this is the only one.
     setInterval(() => backends.update(Math.max(1, hosts.living.length)), BACKENDS_MS).unref()
     const totals = new Totals(() => ({
       logLinesLost: logOutput.linesLost,
@@ -66,9 +66,9 @@ async function runPrimary(): Promise<void> {
       ...fewConnections(loaded.proxyProtocol, loaded.connectionsMax),
     ])
       log.warn(warning)
-    const failed = storeFailed(claimed)
-    const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(failed)
-    const config: Config = { ...(await hosts.join(claimed).catch(failed)), demo } // `join` adds the number of shards of all hosts
+    const explained = (error: Error) => throwExplained(error, claimed)
+    const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(explained)
+    const config: Config = { ...(await hosts.join(claimed).catch(explained)), demo } // `join` adds the number of shards of all hosts
     await primary.start({ config, settings: values })
     release()
     const { host, port, workers } = config
@@ -84,12 +84,10 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-/** Returns what throws the error of a start. Redis may fail after its first answer: then it is one line that names the setting. */
-function storeFailed({ redis }: Config) {
-  return (error: Error): never => {
-    if (redis === undefined || error instanceof OperatorError) throw error
-    throw new OperatorError(troubleOf(redis, error.message).line)
-  }
+/** Throws a start's error again. If Redis failed after its first answer, the error becomes one line that names the setting. */
+function throwExplained(error: Error, { redis }: Config): never {
+  if (redis === undefined || error instanceof OperatorError) throw error
+  throw new OperatorError(troubleOf(redis, error.message).line)
 }
 
 function exitWithProblems(error: unknown): never {

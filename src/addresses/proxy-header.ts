@@ -33,7 +33,7 @@ const FAMILIES: readonly { readonly addressBytes: number; readonly blockBytes: n
   { addressBytes: 16, blockBytes: 36 },
   { addressBytes: 0, blockBytes: 216 },
 ]
-const TRANSPORT_MAX = 2
+const TRANSPORT_MAX = 2 // 0 is unspecified, 1 a stream, 2 datagrams
 
 const V1_START = Buffer.from('PROXY ')
 /** The longest line of version 1, by the specification. */

@@ -34,7 +34,7 @@ const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 /** After so many requests a connection ends. Otherwise thousands of pipelined ones would delay others by seconds. */
 const REQUESTS_PER_CONNECTION_MAX = 100
-/** The next answer waits at most this long for one that takes longer, because the store hangs. */
+/** An answer that takes longer, for example because the store hangs, no longer holds up the next one. */
 const TURN_MS = 1000
 const CONNECTIONS_MAX = 256
 /** One more connection without a request ends the oldest such connection, so a health check can always connect. */

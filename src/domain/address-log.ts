@@ -165,6 +165,7 @@ function writeEntry(at: number, time: number, label: number, count: number): num
   return at + ENTRY_BYTES
 }
 
+/** All kinds but `challenge` are requests to /verify. */
 function isSameEndpoint(label: number, kind: LogKind): boolean {
   return (label >> KIND_SHIFT === LogKind.challenge) === (kind === LogKind.challenge)
 }

@@ -41,9 +41,9 @@ export class AddressTags {
   /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   /**
-   * Names of the times of two proofs: the shard's first, since which sites' meters count, and the first under the names that this
-   * secret makes, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. If
-   * their age did not start too, nothing would seem usual for them, and each proof an excess.
+   * The names of two times in the store: of the shard's first proof, since which sites' meters count, and of the first proof under this
+   * secret, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. If
+   * their age began at the first time, nothing would seem usual for them, and each proof an excess.
    */
   readonly firstProofNames: readonly [string, string]
 

@@ -7,8 +7,8 @@ import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
 /**
- * `new` is a challenge or a file. `begun` is a solution or a token, which to refuse wastes what a browser has computed, or a script of
- * the widget, for which no browser asks again.
+ * Under load `new` is refused first: a challenge or a file. `begun` is refused last: a solution or a token, for which a browser has
+ * computed, or a script of the widget, for which no browser asks again.
  */
 export type Work = 'new' | 'begun'
 
@@ -28,7 +28,7 @@ interface EndpointSpec {
 interface EndpointLimit {
   readonly policy: Policy
   readonly limit: keyof Limits
-  /** The site's setting that replaces the service's limit, if any. Requests are counted by the policy, not by this. */
+  /** The site's setting that replaces the service's limit, if any. Two policies with one setting (`redeem`) still count apart. */
   readonly siteSetting: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 

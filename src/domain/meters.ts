@@ -86,7 +86,7 @@ export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Prici
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
- * half is learned as usual, or an attack would soon become usual. A budget that is always used up still grows, at most 2.7-fold a day.
+ * half is learned as usual, or an attack would soon become usual. Half a budget is twice the usual, which grows 2.7-fold (e) a day at most.
  *
  * @param free proofs a minute that cost nothing: of the site, then of each network
  * @param accepted earlier proofs of the address
@@ -115,8 +115,8 @@ function add(
   free: number,
   pricing: Pricing,
 ): void {
-  // Both adding a proof and taking it back use the rate before it; with another rate, a part of the proof would stay. If the proof was
-  // the only one and has faded since, `recentBefore` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
+  // Adding a proof and taking it back use one rate, the one before the proof: with two, a part of the proof would stay. If the proof
+  // was the only one and has faded since, that rate is below 0, so below `learned`: the share is 1, and all is taken back.
   const recentBefore = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: recentBefore, usual: meter.usual }, ageMs, recentMs, pricing)
   const learned = pricing.learnedShare * budgetOf(rates, free, pricing)

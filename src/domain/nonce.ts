@@ -88,7 +88,7 @@ const OTHER_ADDRESS = { status: 'other-address' } as const
 /** The nonce that `mintNonce` or `readNonce` works on (bytes.ts). */
 const bytes = Buffer.alloc(NONCE_BYTES)
 
-/** @param randomBits below 2^14 */
+/** Only tests leave out the puzzle. @param randomBits below 2^14 */
 export function mintNonce(
   keyring: Keyring,
   { issuedAtMs, puzzle = 'sha256', difficulty }: Omit<NonceTerms, 'puzzle'> & Partial<NonceTerms>,

@@ -1,4 +1,4 @@
-/** Allowed origins (RFC 6454), some with a `*`. */
+/** The origins of pages (RFC 6454: scheme, host and port) that may use a site; some allowed ones are patterns with a `*`. */
 
 import { isLoopback } from '../addresses/address.ts'
 
@@ -11,8 +11,8 @@ const PATTERN = new RegExp(
 const partsOf = (text: string): Record<string, string | undefined> => PATTERN.exec(text)?.groups ?? {}
 
 /**
- * One `*` for subdomains (`https://*.example.com`) or part of a label (`https://shop-*.example.com`), another for a loopback
- * name's port (`http://localhost:*`).
+ * Accepts an origin. It may have one `*` for subdomains (`https://*.example.com`) or part of a label (`https://shop-*.example.com`),
+ * and another for a loopback name's port (`http://localhost:*`).
  */
 export function isOriginPattern(text: string): boolean {
   const { scheme, subdomains = '', host, port = '' } = partsOf(text)
@@ -53,7 +53,7 @@ export function publicSuffixOf(pattern: string): string | undefined {
 }
 
 export class OriginList {
-  /** Set if exactly one origin, and no pattern, is allowed. */
+  /** Set if exactly one origin, and no pattern, is allowed. Every page is then on this host, so tokens need not say theirs (page.ts). */
   readonly onlyHostname: string | undefined
   readonly #exact: ReadonlySet<string>
   readonly #patterns: readonly RegExp[]
@@ -72,12 +72,12 @@ export class OriginList {
   }
 }
 
-/** Returns the name without the port; undefined for `null`, for example. */
+/** Returns the name without the port; undefined for a pattern, and for `null`, which a page in a sandboxed frame or a file sends. */
 export function hostnameOf(origin: string): string | undefined {
   return origin.includes('*') ? undefined : partsOf(origin).host
 }
 
-/** Compares the page's host with the request's. Ports may differ, because proxies leave theirs out of Host. */
+/** True for `null`, and for a page of another host, which the demo's sites refuse. Ports may differ: proxies leave theirs out of Host. */
 export function isForeign(origin: string, host: string): boolean {
   const name = /^(?:\[[^\]]*\]|[^:]*)/.exec(host.toLowerCase())![0]
   return origin !== '' && hostnameOf(origin) !== name

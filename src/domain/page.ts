@@ -2,13 +2,12 @@
  * What a token says about its visitor's page: the host, and the texts `action` and `cdata` that the page gave the widget.
  * /siteverify returns them, so a backend can refuse a token from another page or made for another purpose.
  *
- * A line for each part that is present: a letter, then the part.
+ * Each part that is present is a line of its own: a letter, then the part. If the site allows one exact origin, the token needs no host,
+ * because /siteverify then names the host of that origin.
  *
  *   hshop.example
  *   alogin
  *   cbasket-17
- *
- * With one exact origin the token needs no host.
  */
 
 import type { Solution } from '../protocol/wire.ts'

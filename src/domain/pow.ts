@@ -1,4 +1,4 @@
-/** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with its WebAssembly module. */
+/** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with the WebAssembly of protocol/hashwx/. */
 
 import { hash } from 'node:crypto'
 import hashwxBytes from '#hashwx'
@@ -41,7 +41,7 @@ function digestOf(nonce: string, value: number): string {
   return hash('sha256', inputs[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
 }
 
-/** Makes a machine for the caller alone. Its memory is reserved until it is collected, so a search makes one and keeps it. */
+/** Makes a machine for the caller alone, who keeps it for a whole search: each reserves memory until it is garbage-collected. */
 export function newHashwx(): HashwxMachine {
   return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
 }

@@ -28,11 +28,11 @@ export const PRICING = {
   v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPricing,
   /** One customer gets a /64 to a /48, a carrier a /32. */
   v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPricing,
-  networkBitsMax: 6,
+  networkBitsMax: 6, // at the base, a phone then takes 4 s on average, with HashWX 21 s
 
   /** A site's usual rate of returning addresses counts as at least this many proofs a minute: a few families are no attack. */
   siteUsualMin: 30,
-  siteBitsMax: 4,
+  siteBitsMax: 4, // at the base, a phone then takes 1 s on average
   /** An address with this many proofs in five minutes counts as a returning client. */
   returningProofs: 2,
   /** The most that a network named by the operator pays while the site is under attack. */

@@ -27,7 +27,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** A header tells the widget what it may read of the browser, because the contract fixes the body. `withHeader` says why it is here. */
+/** A header tells the widget what it may read of the browser, because the contract fixes the body. As a part of the type it is faster. */
 const JSON_TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -54,7 +54,7 @@ export function challenge(service: Service): Endpoint {
   }
 }
 
-/** True if only the site's shard of a Cluster is away: the address's would charge visitors for what nobody can answer. */
+/** True if only the site's shard of a Cluster is away: the address's shard, which answers, would charge visitors for a sure refusal. */
 function isAwayElsewhere(service: Service, visit: AllowedVisit): boolean {
   return (
     service.store.awayMs(visit.addressKey) === 0 && nonceEpochOf(service, 'challenge', visit) === undefined
@@ -63,7 +63,7 @@ function isAwayElsewhere(service: Service, visit: AllowedVisit): boolean {
 
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
   const isJunk = visit.refusal !== undefined
-  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, isJunk, visit.siteLimits)
+  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, isJunk, visit.sitePolicies)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
   const storeEpoch = nonceEpochOf(service, 'challenge', visit)
   if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })

@@ -245,18 +245,18 @@ function countBackend(
   if (apiKey === undefined) return // the key is not valid
   if (admission.status === 'unavailable') return // no limit refused it, and whether it is junk is not known
   const { siteKey, id: apiKeyId, limit } = apiKey
-  const isSpent =
+  // The store finds more junk: tokens that were used, or whose use it may have forgotten. A limit that refused says whether it is junk's.
+  const isJunkInStore =
     admission.status === 'admitted'
       ? admission.token === 'used' || admission.token === 'forgotten'
       : admission.isJunk === true
-  const isJunk = attempt.verdict === 'refused' || isSpent
+  const isJunk = attempt.verdict === 'refused' || isJunkInStore
   const token = attempt.verdict === 'redeemable' ? attempt : undefined
-  const limits = [callerLimit, limit] as const
   const counted = {
     callerKey,
     siteKey,
     apiKeyId,
-    limits,
+    limits: [callerLimit, limit] as const,
     isJunk,
     ignored: token?.ignored,
     badBody: badBodyOf(attempt),
@@ -284,7 +284,7 @@ function replyTo(
 ): Reply {
   const isJunk = attempt.verdict === 'refused'
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, isJunk, siteLimits(caller), subjectOf(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, isJunk, sitePolicies(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { claims, redeem } = conclusion
@@ -293,7 +293,7 @@ function replyTo(
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
-function siteLimits(caller: Caller): PolicyList | undefined {
+function sitePolicies(caller: Caller): PolicyList | undefined {
   const limit = isRefusal(caller) ? undefined : caller.site.record.limits?.redeem
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }

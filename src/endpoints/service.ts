@@ -64,16 +64,16 @@ type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 /**
  * The answer to a request that the store did not admit.
  *
- * @param siteLimits the site's own limits, which replace the service's in the headers
+ * @param sitePolicies the site's own limits, which replace the service's in the headers
  */
 export function notAdmittedReply(
   { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
   isRefusedAnyway: boolean,
-  siteLimits: PolicyList | undefined,
+  sitePolicies: PolicyList | undefined,
   subject?: RefusalSubject,
 ): Reply {
-  const style = { errors, policies: { ...policies, ...siteLimits } }
+  const style = { errors, policies: { ...policies, ...sitePolicies } }
   if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, subject)
   const { policy, retryAfterMs } = admission
   const isJunk = isRefusedAnyway || admission.isJunk === true

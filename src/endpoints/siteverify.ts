@@ -48,8 +48,8 @@ function matchesVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }:
 }
 
 /**
- * Always with an `action`: some backends check score and action only if there is one, and visitors could send none. Turnstile's answer
- * always has `cdata`, and empty `error-codes`, which backends of the other vendors would take for a failure.
+ * Each answer has an `action`, because some backends check score and action only if there is one, and visitors could send none. Only
+ * Turnstile's always has `cdata`, and empty `error-codes`, which backends of the other vendors would take for a failure.
  */
 function answerOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site, isTurnstile: boolean): object {
   return {

@@ -9,8 +9,8 @@
  *   conclusion: nonce unused? -> price still holds? -> score      -> token
  *               400              400                   200 failed    200/503
  *
- * One call to the store, whose answer is the admission, charges the limits and spends the nonce. It is made for refused attempts
- * too, but where a shard is away, because 429 takes precedence. visit.ts has the steps up to the origin.
+ * One call to the store, whose answer is the admission, charges the limits and spends the nonce. Refused attempts make it too, because
+ * 429 takes precedence, except those that a shard's outage refuses. visit.ts has the steps up to the origin.
  */
 
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
@@ -54,7 +54,7 @@ import {
 /** `failures` and `accepted` count what the address did before this request; `meters` count this proof, too (store/store.ts). */
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-/** The answer is 200, and the nonce stays unused. */
+/** The answer is 200, and the nonce stays unused. `chargeFor` says which of these count against the address. */
 interface Failed {
   readonly verdict: 'failed'
   readonly reason: Exclude<JudgementReason, ScoreReason>
@@ -68,7 +68,7 @@ interface Solved {
   readonly solution: Solution
   readonly puzzle: PuzzleName
   readonly spend: NonNullable<SolutionRequest['spend']>
-  /** The store's epoch when the nonce was read. */
+  /** The epoch of the site's shard when the nonce was read. */
   readonly siteEpoch: number
   readonly signals: ScoreSignals
   readonly score: Score
@@ -105,7 +105,7 @@ export function verify(service: Service): Endpoint {
         const { verdict, nonce } = attempt
         const isJunk = verdict === 'refused'
         exchange.answer(
-          notAdmittedReply(exchange.rules.style, admission, isJunk, visit.siteLimits, { nonce }),
+          notAdmittedReply(exchange.rules.style, admission, isJunk, visit.sitePolicies, { nonce }),
         )
         return false
       }
@@ -216,11 +216,11 @@ function attemptWithNonce(
 /** Failures by IP rules, or at a test site that always fails, do not count against the address. */
 function chargeFor(attempt: Attempt): Charge {
   if (attempt.verdict === 'refused') return 'junk'
-  const isFailure =
+  const countsAgainst =
     attempt.verdict === 'solved'
       ? attempt.score.score < attempt.visit.site.record.threshold
       : attempt.reason === 'proof-wrong'
-  return isFailure ? 'failed' : 'plain'
+  return countsAgainst ? 'failure' : 'plain'
 }
 
 function conclude(
@@ -247,7 +247,7 @@ function conclude(
   }
 }
 
-/** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
+/** Tells a nonce of an earlier epoch or another Cluster shard from a forged one. Each try costs a hash, so limits come first. */
 function preciseRefusal(
   { store, settings, keyring }: Service,
   { site, address, addressKey }: AllowedVisit,

@@ -31,7 +31,7 @@ interface Visitor {
   /** The tags that made `addressKey`: /verify may try those of another secret. */
   readonly tags: AddressTags
   /** The limits that the site sets itself, for the headers. */
-  readonly siteLimits: PolicyList | undefined
+  readonly sitePolicies: PolicyList | undefined
   readonly addressLimit: number
   /** The limit per address and site; 0 for none, if the site does not exist. */
   readonly siteLimit: number
@@ -93,7 +93,7 @@ export function visitOf(
       isKnown: false,
       addressKey: key,
       tags,
-      siteLimits: undefined,
+      sitePolicies: undefined,
       addressLimit: limits[ofAddress.limit],
       siteLimit: 0,
       site,
@@ -112,7 +112,7 @@ export function visitOf(
     isKnown,
     addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
-    siteLimits: ownLimits(knownLimit, ownSiteLimit),
+    sitePolicies: ownPolicies(knownLimit, ownSiteLimit),
     addressLimit: knownLimit ?? limits[ofAddress.limit],
     siteLimit: ownSiteLimit ?? limits[ofSite.limit],
     site,
@@ -136,8 +136,8 @@ export function nonceEpochOf(
   return store.nonceEpoch(addressKey, siteKey, failOpen?.[name] ?? settings.failOpen[name])
 }
 
-/** A `failed` solution is wrong, or its score too low. `junk` will be refused and has cost its sender nothing (an invented nonce). */
-export type Charge = 'plain' | 'failed' | 'junk'
+/** `failure`: a wrong solution, or too low a score. `junk`: it will be refused, and cost its sender nothing (an invented nonce). */
+export type Charge = 'plain' | 'failure' | 'junk'
 
 /**
  * Makes the store's request.
@@ -160,12 +160,12 @@ export function chargeOf(
     siteLimit,
     metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
     failOpen: site?.record.failOpen?.[name],
-    failed: charge === 'failed',
+    failed: charge === 'failure',
     spend,
   }
 }
 
-/** Requests that will be refused count in windows of their own: others could send them to use up a visitor's limits. */
+/** Requests that will be refused count in windows of their own: others at the address could send them to use up its visitors' limits. */
 function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: boolean): string {
   if (refusal !== undefined) return windowOfRefused(addressKey)
   return isJunk ? windowOfJunk(addressKey) : addressKey
@@ -199,7 +199,7 @@ function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }
 
-function ownLimits(known: number | undefined, site: number | undefined): PolicyList | undefined {
+function ownPolicies(known: number | undefined, site: number | undefined): PolicyList | undefined {
   if (site === undefined) return undefined
   return known === undefined ? { 'address-site': site } : { address: known, 'address-site': site }
 }

@@ -128,7 +128,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   return [...paths, ...paths.map(path => `/${path}`)].map(path => ({
     path,
     methods: ['get', 'head'],
-    isCrossOrigin: true,
+    takesPreflight: true,
     work: path.endsWith(`${PREFIX}*`) ? 'new' : 'begun',
     handle,
   }))

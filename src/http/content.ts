@@ -10,8 +10,8 @@ export interface ContentRoute {
   /** May end with `/*`. */
   readonly path: string
   readonly methods: readonly ('get' | 'head' | 'post')[]
-  /** Pages of any origin may fetch it. */
-  readonly isCrossOrigin?: boolean
+  /** Pages of any origin may add headers of their own to a request, as tracing agents do. CORS headers of the answer are `handle`'s. */
+  readonly takesPreflight?: boolean
   /** Decides when a GET is refused under load; `new` if missing. */
   readonly work?: Work
   handle(exchange: Exchange, asked: ContentRequest): void

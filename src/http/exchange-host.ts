@@ -53,7 +53,7 @@ export interface ExchangeHost {
 
 export interface ExchangeRules {
   readonly endpoint: EndpointLabel
-  /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
+  /** True if any site's pages may call it: requests have a site key and an origin, and answers in JSON get CORS headers. */
   readonly isCrossOrigin: boolean
   /** The form of refusals. */
   readonly style: ReplyStyle

@@ -80,8 +80,8 @@ export class Exchange {
   /** What follows the `?` of the address; empty on cross-origin routes, which have no use for it. */
   readonly query: string
   /**
-   * A page of another service sent the request; always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS
-   * or to a local name, so without it Origin and Host decide.
+   * True if a page of another service uses a site of the demo, whose keys all services share. For other sites it is always false.
+   * Browsers send Sec-Fetch-Site only with HTTPS or to a local name, so without it Origin and Host decide.
    */
   readonly isFromForeignPage: boolean
   readonly address: Address
@@ -92,7 +92,7 @@ export class Exchange {
   readonly #framing: Framing
   /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
   readonly #isCloseAsked: boolean
-  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
+  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so that of the answer needs another way: `#writeStatus`. */
   readonly #hasContinued: boolean
   // The fields below change.
   /** When the request's head had come; from the end of `readBody` on, when its body had. */
@@ -108,8 +108,8 @@ export class Exchange {
   #closesAfterCork = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
-    // Reads what is needed of the request, which is readable only now. Its peer tells whether a trusted proxy sent it, this tells which
-    // headers count, and these tell the client's address. From the end on it is in flight, until its answer or its abort.
+    // The request is readable only now. Its peer tells whether a trusted proxy sent it, which decides what headers are read; the headers
+    // tell the client's address. The last lines put the request in flight, until its answer or its abort.
     this.#host = host
     this.#response = response
     this.rules = rules
@@ -249,7 +249,7 @@ export class Exchange {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
     if (!this.#isLastAnswer && this.#mustEndConnection(isBare)) this.#answerLast(reply)
-    // In the next tick all is asked anew, because the service may drain by then. Outside a callback no tick is full.
+    // In the next tick `answer` decides anew, because the service may drain by then. Outside a callback no tick is full.
     else if (this.#isTickFull()) setImmediate(() => this.answer(reply))
     else this.#answerNow(reply)
   }
@@ -286,8 +286,8 @@ export class Exchange {
   }
 
   /**
-   * Requests of one read are answered within its callback. `Connection: close` bounds them: uWebSockets.js ends such a connection
-   * after 16 KiB of answers.
+   * All requests of one read are answered within the read's callback. Those with `Connection: close` need no count: uWebSockets.js ends
+   * their connection after 16 KiB of answers.
    */
   #isTickFull(): boolean {
     if (!this.#isInCallback || this.#isCloseAsked) return false
@@ -317,7 +317,7 @@ export class Exchange {
 
   #writeStatus(status: number): void {
     const line = STATUS_LINES[status]!
-    // uWebSockets.js writes a header's name as it is, so the status line can be part of one.
+    // uWebSockets.js writes a header's name as it is, so the status line can be the start of one, here of a harmless Vary.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
   }
@@ -352,7 +352,7 @@ export class Exchange {
     const [, isEnded] = this.#response.tryEnd('', bytes)
     if (isEnded) return // there is no body, so the answer is complete
     if (closes)
-      this.#closesAfterCork = true // for `#answerLast`, by which all bare answers go that close
+      this.#closesAfterCork = true // `#answerLast` then closes: `answer` has sent it every bare answer that must
     else this.#response.endWithoutBody()
   }
 
@@ -363,7 +363,6 @@ export class Exchange {
   }
 }
 
-/** Takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }

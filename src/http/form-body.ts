@@ -3,7 +3,7 @@
  * repeated fields are refused; uWebSockets.js' `getParts` would accept bodies without an end and text around parts.
  */
 
-import { type Parsed, refused, textOf, type Unparsed } from './schemas.ts'
+import { type Parsed, textOf, type Unparsed, unparsed } from './schemas.ts'
 
 type FormFields = Record<string, string>
 type Pair = [name: string, value: string]
@@ -79,5 +79,5 @@ function fieldsOf(pairs: Iterable<Pair>): Parsed<FormFields> {
 }
 
 function problem(detail: string): Unparsed {
-  return refused({ reason: 'body-not-form', detail })
+  return unparsed({ reason: 'body-not-form', detail })
 }

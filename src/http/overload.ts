@@ -4,7 +4,7 @@
  * Requests that arrive during a tick of the event loop wait for the next. A timer waits as long, so its lateness is the
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
- * Work is new or begun (domain/endpoint.ts). All other requests are answered.
+ * Work is new or begun (domain/endpoint.ts). Other requests (HEAD, preflights, wrong paths or methods, the demo's form) are answered.
  *
  *   level 0   All requests are admitted.
  *   level 1   Once a tick's budget is used up, new work is refused until the next tick, but for NEW_PER_OTHER.
@@ -124,7 +124,7 @@ export class Overload {
     return isAdmitted
   }
 
-  /** Counts a request that is answered in any case, because a refusal would cost as much. */
+  /** Counts a request that is neither new nor begun work. It is always answered, because a refusal would mostly cost as much. */
   countOther(nowMs = performance.now()): void {
     this.#startTick(nowMs)
     this.#others++

@@ -65,7 +65,7 @@ export type PolicyList = Readonly<Record<string, number>>
 
 export interface ReplyStyle {
   readonly errors: ErrorStyle
-  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
+  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits, whose refusals lack Retry-After too. */
   readonly policies: PolicyList | undefined
 }
 
@@ -91,7 +91,7 @@ export function refusalReply(
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const WINDOW_SECONDS = 60
 
-/** @param policy the limit that refused; a 503 is no limit's, and names the first */
+/** @param policy the limit that refused; with 503 none did, and the first is named, for clients that wait by these headers */
 function refusalHeaders(
   status: number,
   policies: PolicyList | undefined,

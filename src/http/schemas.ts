@@ -102,13 +102,13 @@ export type Parsed<Body> =
   { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined } | Unparsed
 
 export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
-  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  if (!isJsonType(contentType)) return unparsed({ reason: 'content-type' })
   const body = usualSolution(bytes)
   return body === undefined ? parseSolutionGenerally(bytes) : { ok: true, body }
 }
 
 export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {
-  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  if (!isJsonType(contentType)) return unparsed({ reason: 'content-type' })
   const body = usualRedemption(bytes)
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
@@ -134,14 +134,14 @@ export function isJsonType(contentType: string): boolean {
 export function readJson(body: Buffer): Parsed<unknown> {
   const text = textOf(body)
   if (typeof text !== 'string') return text
-  if (text === '') return refused({ reason: 'body-empty' })
+  if (text === '') return unparsed({ reason: 'body-empty' })
   if (text.length > USUAL_BYTES_MAX && hasManyBrackets(text))
-    return refused({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
+    return unparsed({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
   try {
     const body: unknown = JSON.parse(text)
-    return PROTO_MEMBER.test(text) ? refused({ reason: 'body-shape' }) : { ok: true, body }
+    return PROTO_MEMBER.test(text) ? unparsed({ reason: 'body-shape' }) : { ok: true, body }
   } catch {
-    return refused({ reason: 'body-not-json' })
+    return unparsed({ reason: 'body-not-json' })
   }
 }
 
@@ -161,7 +161,7 @@ export function textOf(body: Buffer): string | Unparsed {
     return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
   }
   const isGzip = body[0] === 0x1f && body[1] === 0x8b
-  return refused({ reason: 'body-not-utf8', detail: isGzip ? COMPRESSED : undefined })
+  return unparsed({ reason: 'body-not-utf8', detail: isGzip ? COMPRESSED : undefined })
 }
 
 const BYTE_ORDER_MARK = 0xfeff
@@ -194,13 +194,13 @@ function parseBody<Body>(
   if (isObject(value)) for (const name of known) if (value[name] === null) delete value[name]
   if (validate(value)) {
     const detail = misspelling(value as object, known)
-    if (detail !== undefined) return refused({ reason: 'body-shape', detail })
+    if (detail !== undefined) return unparsed({ reason: 'body-shape', detail })
     const ignored = ignoredField(value as object, known)
     return { ok: true, body: value, ...(ignored !== undefined && { ignored }) }
   }
   const error = validate.errors![0]!
   const field = fieldOf(error)
-  if (field === '') return refused({ reason: 'body-shape', detail: 'The body is JSON, but not an object.' })
+  if (field === '') return unparsed({ reason: 'body-shape', detail: 'The body is JSON, but not an object.' })
   return wrongField(field, error)
 }
 
@@ -234,7 +234,7 @@ export function ignoredField(value: object, known: readonly string[]): string | 
   return Object.keys(value).find(name => !known.includes(name) && PLAIN_NAME.test(name))
 }
 
-export function refused(refusal: Refusal): Unparsed {
+export function unparsed(refusal: Refusal): Unparsed {
   return { ok: false, refusal }
 }
 
@@ -261,7 +261,7 @@ function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): stri
 }
 
 function wrongField(field: string, error?: ErrorObject) {
-  return refused({ reason: 'body-shape', detail: fieldProblem(field, error), field })
+  return unparsed({ reason: 'body-shape', detail: fieldProblem(field, error), field })
 }
 
 /** The path of the field that is wrong, such as `environment.webdriver`; empty for the body itself. */

@@ -15,8 +15,8 @@ import {
   misspelling,
   type Parsed,
   readJson,
-  refused,
   TOKEN,
+  unparsed,
 } from './schemas.ts'
 
 export const SiteverifySchema = Type.Object(
@@ -38,7 +38,7 @@ export const SiteverifySchema = Type.Object(
   },
 )
 
-/** What `readForm` takes elsewhere than at Turnstile's path. */
+/** The fields of an urlencoded form (`readForm`) at every path but Turnstile's. */
 export const SiteverifyFormSchema = Type.Omit(SiteverifySchema, ['idempotency_key'], {
   description:
     'SiteverifyRequest for a body in which a backend may have left the token unencoded: see there.',
@@ -72,7 +72,7 @@ export function readSiteverify(
   if (!inBody.ok) return inBody
   const secrets = [inQuery.body, inBody.body].map(secretOf).filter(secret => secret !== undefined)
   if (new Set(secrets).size > 1)
-    return refused({ reason: 'body-shape', detail: 'The secret of the query is not that of the body.' })
+    return unparsed({ reason: 'body-shape', detail: 'The secret of the query is not that of the body.' })
   const given = Object.entries(inBody.body).filter(([, value]) => !isLeftOut(value)) // an empty field must not hide the query's
   return { ok: true, body: Object.assign(Object.create(null), inQuery.body, Object.fromEntries(given)) }
 }
@@ -80,12 +80,12 @@ export function readSiteverify(
 function readBody(bytes: Buffer, contentType: string, isTurnstile: boolean): Parsed<SiteverifyFields> {
   if (URLENCODED_TYPE.test(contentType)) return readForm(bytes, isTurnstile)
   if (MULTIPART_TYPE.test(contentType)) return parseMultipart(bytes, contentType)
-  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  if (!isJsonType(contentType)) return unparsed({ reason: 'content-type' })
   const json = readJson(bytes)
   if (!json.ok) return json
   const { body } = json
   if (typeof body !== 'object' || body === null || Array.isArray(body))
-    return refused({ reason: 'body-shape' })
+    return unparsed({ reason: 'body-shape' })
   return { ok: true, body: body as SiteverifyFields }
 }
 
@@ -96,7 +96,8 @@ function readBody(bytes: Buffer, contentType: string, isTurnstile: boolean): Par
 function readForm(bytes: Buffer, mayHaveKey: boolean): Parsed<SiteverifyFields> {
   const form = parseUrlencoded(bytes)
   if (!form.ok || mayHaveKey || isLeftOut(form.body.idempotency_key)) return form
-  return refused({ reason: 'body-shape', detail: 'idempotency_key is expected in a JSON or multipart body.' })
+  const detail = 'idempotency_key is expected in a JSON or multipart body.'
+  return unparsed({ reason: 'body-shape', detail })
 }
 
 /** Comes before `parseSiteverify`, because the secret tells which site it is. */
@@ -115,12 +116,12 @@ const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
   const asked: object = Object.fromEntries(Object.entries(fields).filter(([, value]) => !isLeftOut(value)))
   const detail = misspelling(asked, CHECKED_FIELDS)
-  if (detail !== undefined) return refused({ reason: 'body-shape', detail })
-  if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
+  if (detail !== undefined) return unparsed({ reason: 'body-shape', detail })
+  if (!validate(asked)) return unparsed(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
   // A test key accepts any site key.
   if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)
-    return refused({ reason: 'site-key-other-site' })
+    return unparsed({ reason: 'site-key-other-site' })
   return {
     ok: true,
     ignored: ignoredField(fields, KNOWN),

@@ -30,7 +30,7 @@ export function openapiRoute(version: string): ContentRoute {
   return {
     path: '/openapi.json',
     methods: ['get', 'head'],
-    isCrossOrigin: true,
+    takesPreflight: true,
     // A client must ask each time: an old copy could describe an old version.
     handle: (exchange, asked) => answer(exchange, asked, 'no-cache'),
   }
@@ -137,7 +137,7 @@ interface Operation {
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Json
-  /** Reasons for its refusals, without COMMON_REASONS. `internal` is not listed, as its answer is that of `store-unavailable`. */
+  /** Reasons for its refusals, without COMMON_REASONS. Of reasons that share a code (domain/outcome.ts) one is enough. */
   readonly reasons: readonly Reason[]
 }
 

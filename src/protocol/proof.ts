@@ -28,7 +28,7 @@ export const DIFFICULTY_MAX = 28
 
 /** The counters of one block of widget/solver/block.ts, whose digits differ in the last four alone. */
 export const BLOCK_SIZE = 10_000
-export const FIRST_COUNTER = 1e15
+export const FIRST_COUNTER = 1e15 // the first of 16 digits
 /** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
 /** A GPU starts after the ranges of 78 threads, more than a pool has. Two ranges are left for it below 2^53. */

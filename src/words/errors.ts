@@ -1,4 +1,4 @@
-/** What an operator can mend. The message has a line per problem, each with what is wrong and what was expected; no stack is shown. */
+/** A fault that the operator can mend. The message has a line per problem: what is wrong, and what was expected. No stack is shown. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError'
 }

@@ -48,7 +48,7 @@ const OF_VISITORS =
 const ofBackends = (siteKey: unknown) =>
   `If the log tells of junk, raise nothing. A backend whose visitors exceed it needs a higher one: powgate site update ${siteKey ?? 'SITE_KEY'} --limit-redeem N.`
 
-/** Says what the limit counts, and which setting it is. Empty if no such endpoint has such a limit. */
+/** Says what the limit of a logged refusal counts, and which setting it is. Empty if no such endpoint has such a limit. */
 export function limitWords(endpoint: unknown, policy: unknown, siteKey?: unknown): string {
   if (policy === 'junk') return 'What would be refused anyway has limits of its own: raise nothing.'
   const name = ENDPOINT_NAMES.find(name => name === endpoint)

@@ -41,7 +41,7 @@ export function systemErrorText(error: unknown): string {
   return WORDS[code] ?? storeErrorText(message)
 }
 
-/** @param message of Node.js or ioredis, as `connect ECONNREFUSED 10.0.0.5:6379`; the server's own stays, and ` (host:port)` at the end */
+/** @param message of Node.js or ioredis, as `connect ECONNREFUSED 10.0.0.5:6379`. A server's own words and a last ` (host:port)` stay. */
 export function storeErrorText(message: string): string {
   const [, bare, node = ''] = /^(.+)( \(\S+:\d+\))$/.exec(message) ?? []
   if (bare !== undefined) return storeErrorText(bare) + node

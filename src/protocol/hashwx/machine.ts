@@ -1,7 +1,7 @@
 /**
- * HashWX (tevador, 2026), for server and browser: a random function of 32 small programs for every seed of 32 bytes, which maps
- * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it and
- * emit.ts, and plain JavaScript of it alone. ../hashwx-machine.ts calls either.
+ * HashWX (tevador, 2026), the puzzle that gives graphics cards little, for server and browser. Every seed of 32 bytes makes a random
+ * function of 32 small programs, which maps 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes
+ * dist/hashwx.wasm of it and emit.ts, and plain JavaScript of it alone. ../hashwx-machine.ts calls either.
  *
  *   seed   16 bytes make the programs, 16 bytes are the key of the registers' generator
  *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
@@ -9,11 +9,11 @@
  *
  *   program  RMCG, X, MUL, X, MUL, X, MUL, repeat?, X: each repeats with probability 1/2, at most 32 times in all in a pass
  *
- * RMCG multiplies by a constant register and rotates. Its result says whether the program repeats. X and MUL are below.
+ * RMCG, a multiplicative congruential generator, multiplies by a constant register and rotates; its result says whether the program
+ * repeats. X shifts a register and combines it with another, MUL multiplies two: the constants ROTATE to XOR_IMMEDIATE say how.
  *
- * The specification of February 2026 is https://github.com/tevador/hashwx/tree/8052e66d5d9a3a427b3069b67625a91c99b5dfe8, file
- * doc/specification.md. It names the generator's words in another order than the code beside it, which this follows: they come out
- * last to first.
+ * doc/specification.md of February 2026 is in https://github.com/tevador/hashwx/tree/8052e66d5d9a3a427b3069b67625a91c99b5dfe8. It names
+ * the generator's words in another order than the code beside it, which this follows: they come out last to first.
  */
 
 export const PROGRAMS: usize = 32
