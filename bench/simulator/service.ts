@@ -58,7 +58,7 @@ export class Service {
   /** Address logs (src/domain/address-log.ts) by visitor. */
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #tags: AddressTags
-  #firstProofs: readonly Meter[] = [] // those of the address whose meters were read last
+  #firstProofs: readonly Meter[] = [] // set by `#metersOf`, which `#addProof` needs to come before it
   #sweptAtMs = 0
   #proofs = 1 // the next one marks its nonce as used by this number
 

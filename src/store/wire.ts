@@ -43,8 +43,8 @@ export const FIRST_AT = 1
 export const SECOND_AT = 4
 
 /**
- * The position of the site's meter among an operation's meters; those of networks follow. The two before it are times: their `usual`
- * is when the store's first proof came, and when the first one under the present names of networks came.
+ * The position of the site's meter among an operation's meters; those of networks follow. Before it are two that keep a time in `usual`:
+ * 0 when the store's first proof came, 1 when the first one came under the present names of networks.
  */
 export const SITE_METER = 2
 

@@ -1,4 +1,4 @@
-/** The page's parts: formats of numbers, ticks of axes, the list of problems, names of sites. */
+/** The page's parts: formats of numbers, ticks of axes, the list of problems, limits in words, and how many workers serve. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

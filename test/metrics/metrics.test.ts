@@ -246,9 +246,10 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   assert.ok(seconds.length === 2 && seconds.every(outage => outage > 0 && outage < 300), `${seconds}`)
   const labels = { endpoint: 'challenge', status: '503', outcome: 'store-unavailable' }
   assert.equal(metrics.value('powgate_requests_total', labels), 1)
+  // A worker that has not reached Redis yet knows no evictions, and must not tell 0: what comes later would seem an increase.
   await service.redis!.kill()
   process.kill(workerPids(service.pid)[0]!, 'SIGKILL')
-  await eventually(60_000, 'a successor, which knows nothing of evictions', async () => {
+  await eventually(60_000, 'a successor that tells none', async () => {
     const now = await scrape()
     return now.value('powgate_workers') === 2 && now.samples('powgate_store_evicted_keys').length === 1
   })

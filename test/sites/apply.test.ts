@@ -1,6 +1,6 @@
 /**
- * `powgate apply`, `site export`, `site schema` and `audit`, as a person or a pipeline runs them. The tests of a store form a chain: it
- * begins with the sites `shop` and `blog`, and each test, which reads what it compares before its commands, with what those before left.
+ * `powgate apply`, `site export`, `site schema` and `audit`, as a person or a pipeline runs them. The tests of a store form a chain, so
+ * none runs alone: the first finds the sites `shop` and `blog`, each other what those before it left. Each reads that first.
  */
 
 import assert from 'node:assert/strict'

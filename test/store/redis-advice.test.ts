@@ -10,7 +10,7 @@ import { openRedisFor } from './harness.ts'
 
 const openStore = (t: TestContext, url: string) => openRedisFor(t, url, { keyPrefix: 'pg' })
 
-/** What the user that docs/reference/redis.md advises is told, who may not read the settings. */
+/** The advice to a client whose user is the one that docs/reference/redis.md recommends. That user may not read the settings. */
 async function adviceFrom(t: TestContext, args: readonly string[]): Promise<string[]> {
   const server = await RedisServer.start(args)
   await makeUser([server])

@@ -318,7 +318,7 @@ test('an event handler of the page that throws harms nothing', async () => {
 })
 
 test('a slow device: three challenges are replaced before they expire, whatever the page’s clock says; progress and words never go back', async () => {
-  const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md says how lifetimes come about
+  const lifetimeMs = 463_000 // that of 28 bits by docs/reference/limits.md; `endless` asks for 32, which nobody finds in time
   const givenUpMs = lifetimeMs * 0.96 // flow.ts gives a challenge up a little before, at 95 %
   const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
   const prepare = (opened: Page) => opened.clock.install({ time: new Date('2001-01-01') })
@@ -345,7 +345,7 @@ addEventListener('statechange', ({ target }) => {
   assert.deepEqual(shares, ascending)
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
-  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000) // words come after ten
+  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000) // after ten, words say for how long
   await page.clock.fastForward(givenUpMs)
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'outlived')

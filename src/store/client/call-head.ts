@@ -36,8 +36,9 @@ export class CallHead {
   }
 
   /**
-   * Makes the next call expect no time: then the server may take its clock for one that was set, and begin a new epoch (rule 5c of
-   * lua/epoch.lua). The epoch and the batches seen stay: they show an older copy.
+   * Makes the next call expect no time. Called when the server has refused one because its clock is another than expected: the next call
+   * accepts that, and the server may begin a new epoch (rule 5c of lua/epoch.lua). The epoch and the batches seen stay: they show an
+   * older copy.
    */
   forgetTime(): void {
     this.#checkedAt = NO_TIME
@@ -51,7 +52,12 @@ export class CallHead {
     return (this.#time + Math.round(sinceMs)) & WRAP_MASK
   }
 
-  /** @param isSameConnection false if the last reply came over another connection than the call takes: then the server must check itself */
+  /**
+   * With each call comes an epoch that the server takes if it must begin one.
+   *
+   * @param meterCount how many meters the batch has
+   * @param isSameConnection false if the last reply came over another connection than the call takes: then the server must check itself
+   */
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes
     bytes.writeUInt32BE(randomInt(2 ** 32), HEAD.nextEpoch)

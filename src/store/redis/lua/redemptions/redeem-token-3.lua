@@ -6,8 +6,8 @@
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0);
 --          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
---          ... Unix second until which the record must be kept by any correct clock 4 | claim |
--- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge (milliseconds modulo
+--          ... Unix second until which the record must be kept by any correct clock 4 | claim: a retry with the same succeeds; may be empty |
+-- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 untouched, as there was no token, then time of charge (milliseconds modulo
 --          WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY; with JUNK if the
 --          window that refused is one of junk)
 -- From time.lua: wall
@@ -16,7 +16,7 @@
 -- From windows.lua: window_of, wait_of, charge
 
 local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
-local REDEEMED, USED, FORGOTTEN, NO_TOKEN = 1, 2, 3, 4 -- TOKEN_OUTCOMES in store.ts
+local REDEEMED, USED, FORGOTTEN, UNTOUCHED = 1, 2, 3, 4 -- TOKEN_OUTCOMES in store.ts
 
 operations[82] = function(next_key, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
@@ -38,7 +38,7 @@ operations[82] = function(next_key, operation) -- 'R'
   local claim = string.sub(operation, claim_at)
   local before = record_at and (written[KEYS[record_at]] or values[record_at]) -- the claim of the first redemption
   local status = USED
-  if not record_at then status = NO_TOKEN
+  if not record_at then status = UNTOUCHED
   elseif epoch ~= shard_epoch then status = FORGOTTEN
   elseif not before or (claim ~= '' and before == claim) then status = REDEEMED end
   local junk = (status == USED or status == FORGOTTEN) and 1 or 0 -- a window's junk window is its next key
