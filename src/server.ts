@@ -61,7 +61,7 @@ export interface Server {
 }
 
 /**
- * @param wholeStoreMs given to a worker that is to replace another: it listens only if its whole store answers within this time
+ * @param wholeStoreMs given to a successor in a rolling restart: it listens only if its whole store answers within this time
  * @throws OperatorError
  */
 export async function startServer(

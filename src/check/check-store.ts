@@ -67,8 +67,8 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
     await tryRequests(store.requests, findings)
     const { own, others, livingNamesakes } = await compareWithHosts(store.sites, config)
     findings.facts.push(['other hosts', namesOf(others) || 'none'])
-    // A living namesake is probably the running service. Its `shared` values may differ, because a SIGHUP will change them: that is a note.
-    // Its secrets must fit already, because old and new workers serve side by side while a SIGHUP renews them.
+    // A living namesake is probably the running service. Its `shared` values may differ, because a SIGHUP or a restart will change them:
+    // that is a note. Its secrets must fit already, because old and new workers serve side by side while a SIGHUP renews them.
     const withSecrets = livingNamesakes.map(host => ({ ...host, shared: own.shared }))
     const problems = problemsWith([...others, ...withSecrets], own)
     findings.problems.push(...problems)

@@ -19,7 +19,7 @@ type DemoMode = 'auto' | 'on' | 'off'
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
-/** A flag for commands that messages print, so that they use the same store; empty without a settings file. Callers have no Config at hand. */
+/** A flag for commands that messages print, so that they use the same store; empty without a settings file, whose path a Config does not keep. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -231,7 +231,7 @@ export function storeNameIn({ redis, redisPrefix, dataDir }: Config): string {
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }
 
-/** The URL by which this machine reaches a listener. `localhost` has two addresses, and another program may listen at one: it is not used. */
+/** The URL by which this machine reaches a listener: not by `localhost` of its own, which has two addresses, maybe of two programs. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host // `::` takes IPv4 too
   return `http://${hostAndPort({ host: name, port })}`
@@ -249,7 +249,7 @@ function checkedSecrets(text: string, variable: string, isNeeded: boolean, probl
   for (const [index, secret] of secrets.entries()) {
     const which = `${variable}: secret ${index + 1}`
     if (!PRINTABLE.test(secret)) problems.push(`${which} is not printable text`)
-    // Otherwise a comment in the file would be taken for the first secret, which signs.
+    // Otherwise a comment in the file would be taken for a secret, and the first secret signs.
     else if (COMMENT_OR_QUOTED.test(secret))
       problems.push(`${which} has a comment or quotation marks; expected secrets alone`)
     else if (secret.length < SECRET_CHARACTERS_MIN)

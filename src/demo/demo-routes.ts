@@ -62,9 +62,9 @@ export const DEMO_OFF: ContentRoute = {
 /** The most forms of one visitor that a worker takes. Other workers count apart. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
-/** Bounds the memory: beyond so many visitors, the one whose last form is oldest is forgotten. */
+/** Bounds the memory: beyond so many visitors, the one whose last admitted form is oldest is forgotten. */
 const VISITORS_MAX = 10_000
-/** When each visitor's forms of the last minute came, by `performance.now`. */
+/** When each visitor's admitted forms came, by `performance.now`; older than a minute, they go with the next one. */
 const formTimes = new Map<string, readonly number[]>()
 
 /** Admits a visitor's form, and limits each visitor, so that one cannot exhaust the demo's limit for everybody. */

@@ -86,7 +86,8 @@ export function budgetOf({ usual }: Rates, free: number, { budgetFactor }: Prici
 
 /**
  * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
- * half is learned as usual, or an attack would soon become usual. Half a budget is twice the usual, which grows 2.7-fold (e) a day at most.
+ * half is learned as usual, or an attack would soon become usual. Above what is free, half a budget is twice the usual rate, so a flood
+ * makes that grow 2.7-fold (e) a day at most, faster only in a store's first days.
  *
  * @param free proofs a minute that cost nothing: of the site, then of each network
  * @param accepted earlier proofs of the address

@@ -77,7 +77,10 @@ export function hostnameOf(origin: string): string | undefined {
   return origin.includes('*') ? undefined : partsOf(origin).host
 }
 
-/** True for `null`, and for a page of another host, which the demo's sites refuse. Ports may differ: proxies leave theirs out of Host. */
+/**
+ * True for `null`, and for a page of another host: the demo's sites refuse these unless they name origins. Ports may differ, because
+ * proxies leave theirs out of Host.
+ */
 export function isForeign(origin: string, host: string): boolean {
   const name = /^(?:\[[^\]]*\]|[^:]*)/.exec(host.toLowerCase())![0]
   return origin !== '' && hostnameOf(origin) !== name

@@ -286,8 +286,8 @@ export class Exchange {
   }
 
   /**
-   * All requests of one read are answered within the read's callback. Those with `Connection: close` need no count: uWebSockets.js ends
-   * their connection after 16 KiB of answers.
+   * Counts the answers that need no store, which are all made within the callback of one read. Those with `Connection: close` need no
+   * count: uWebSockets.js ends their connection after 16 KiB of answers.
    */
   #isTickFull(): boolean {
     if (!this.#isInCallback || this.#isCloseAsked) return false

@@ -103,7 +103,8 @@ const LOOPBACK_V4 = '127.0.0.0/8'
 
 /**
  * True if the service listens on loopback and trusts all of it: every connection is then a trusted proxy's, and its address need not be
- * read, for which a /challenge would take 8 to 12 % more CPU time. It is so in `npm run bench:http`, and if you trust 127.0.0.0/8.
+ * read, for which a /challenge would take 8 to 12 % more CPU time. It is so in `npm run bench:http`, and behind
+ * a proxy on this machine, if HOST is 127.0.0.1 and you trust 127.0.0.0/8.
  */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,

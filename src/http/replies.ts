@@ -65,7 +65,7 @@ export type PolicyList = Readonly<Record<string, number>>
 
 export interface ReplyStyle {
   readonly errors: ErrorStyle
-  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits, whose refusals lack Retry-After too. */
+  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
   readonly policies: PolicyList | undefined
 }
 

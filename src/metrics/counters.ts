@@ -1,4 +1,4 @@
-/** Counts by the table of metrics (table.ts). Flat names are put together once per label value, and to be read: counting makes no garbage. */
+/** Counts by the table of metrics (table.ts). Flat names are put together once per label value, and when they are read: counting makes no garbage. */
 
 import {
   COUNTED_KEYS,

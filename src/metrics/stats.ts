@@ -38,7 +38,7 @@ export class Stats {
   readonly #sites = new Map<string, SiteCounts>()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
-  /** undefined while the store answers. Until its first answer too, because only changes are reported. */
+  /** undefined while the store answers, and until its first answer, before which no loss is reported. */
   #storeDownSinceMs: number | undefined
   readonly #readLag = measureLag()
 

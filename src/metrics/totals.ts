@@ -129,7 +129,7 @@ function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: combined, labels = [] }] of ROWS) {
     if (combined === 'sum' && labels.length === 0) to[key] = 0
-    // Without workers, `storeUp` is not set: none of them has lost the store.
+    // Without workers, `storeUp` is not set here: none of them has lost the store.
     if (combined === 'min' && workers.length > 0)
       to[key] = Math.min(...workers.map(({ values }) => numberOf(values[key])))
   }

@@ -137,7 +137,7 @@ interface Operation {
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Json
-  /** Reasons for its refusals, without COMMON_REASONS. Of reasons that share a code (domain/outcome.ts) one is enough. */
+  /** Reasons for its refusals, without COMMON_REASONS. Of reasons that share an answer one is enough; `body-shape` gives it `field`. */
   readonly reasons: readonly Reason[]
 }
 

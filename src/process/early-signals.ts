@@ -3,5 +3,5 @@
 /** These signals end the process at once, until the rest of the program handles them too: no request is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** Without a handler, SIGUSR1 opens a debugger, and the others end the process. The start reads all settings anyway. */
+/** Without a handler, SIGUSR1 opens a debugger, and the others end the process. The start reads all settings anyway, so it needs no SIGHUP. */
 for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})

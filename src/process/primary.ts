@@ -254,7 +254,7 @@ export class Primary {
       if (!worker.checkSilence()) continue
       this.#log.error({ worker: worker.options.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
     }
-    this.#onStartEnded?.() // when the last worker began to listen, another may have been silent, so the service not healthy
+    this.#onStartEnded?.() // another worker may have been silent when the last began to listen: once it speaks, the start has ended
   }
 }
 

@@ -98,8 +98,8 @@ export interface RedemptionRequest {
   /** undefined only charges the limits. */
   readonly redeem: TokenRedemption | undefined
   /**
-   * True for a request that costs its sender nothing (a forged token, say), and so has no `redeem`. It counts in separate windows, and
-   * uses up no limit of others. The store does the same with a token that was redeemed before, or forgotten.
+   * True for a request that is refused whatever the store answers (a forged token, say), and so has no `redeem`. It counts in separate
+   * windows, and uses up no limit of others. The store does the same with a token that was redeemed before, or forgotten.
    */
   readonly isJunk?: boolean
 }
@@ -162,8 +162,8 @@ export interface RequestStore {
    * The epoch that challenges are bound to, of address and site. The site's counts too, because a solution must not yield a
    * second token once the first one's redemption record may be lost.
    *
-   * @returns undefined while a Redis with the site's memory is away; if the endpoint may fail open, only until that has lasted for
-   * POWGATE_FAIL_OPEN_AFTER_SECONDS
+   * @returns undefined until this worker has reached both memories, and while a Redis with the site's is away; if the endpoint may fail
+   * open, only until that has lasted for POWGATE_FAIL_OPEN_AFTER_SECONDS
    */
   nonceEpoch(addressKey: string, siteKey: string, mayFailOpen: boolean): number | undefined
   /** What nonceEpoch gives for addresses of each shard; empty if there is one, which is that of every address. */

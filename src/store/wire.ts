@@ -44,7 +44,7 @@ export const SECOND_AT = 4
 
 /**
  * The position of the site's meter among an operation's meters; those of networks follow. Before it are two that keep a time in `usual`:
- * 0 when the store's first proof came, 1 when the first one came under the present names of networks.
+ * 0 when the shard's first proof came, 1 when the first one came under the present names of networks.
  */
 export const SITE_METER = 2
 

@@ -244,7 +244,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (unclobbered(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    // The visitor may have logged in to a network. After a Send that failed, a verification would take away the button "Try again".
+    // The visitor may have logged in to a network. After a Send that failed, only "Try again" sends the form.
     const mayBeBack = this.#state === 'failed' && this.#error!.text === 'network' && !this.#retrySubmission
     if (this.#held.isRenewalDue || this.#state === 'expired' || mayBeBack) this.#start()
     else this.#autoStart('load')

@@ -169,7 +169,7 @@ export class FormLink {
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      // A button in the shadow tree of a library's control has no form, so pressing it submits nothing.
+      // A button in the shadow tree of a library's control has no form, so pressing it submits nothing by itself.
       const isOutside = this.form !== null && button.form !== this.form
       if (SUBMITS.test(button.type) && !isOutside) void this.#notePressed(event, button)
     })
@@ -190,7 +190,7 @@ export class FormLink {
       if (target !== this.form || !name || formData.has(name) || this.#host.matches(':disabled,[disabled]'))
         return
       // The data lacks the field. If there is a token, a script that replaced parts of the page has removed the field. If there is none,
-      // form.submit() or new FormData() came too early: they validate nothing, so the widget cannot hold them back. A button with
+      // form.submit() or new FormData() came too early, or a form that is not validated: the widget cannot hold them back. A button with
       // `formnovalidate` is meant to send no token.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) advise('no-token', this.#host)
@@ -256,7 +256,8 @@ export class FormLink {
   }
 
   /**
-   * Lets the form wait for a verification, and sends it then. Returns false if there is none, so that the browser complains.
+   * Lets the form wait for a verification, and sends it then. Returns false if there is none: then the browser complains, or sends a form
+   * that it does not validate.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
    * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent

@@ -191,8 +191,8 @@ function starter(url: string): () => Worker {
 
 async function openPage(settings: ModeSettings, puzzle: PuzzleName): Promise<SolverSession> {
   const { assets, codeAssets, mode, signal } = settings
-  // A browser that has workers comes here if the page's policy refuses them, or if solver="page" says so because of such a policy. It
-  // refuses WebAssembly too, and each try would be one more violation report.
+  // A browser that has workers mostly comes here because the page's policy refuses them, also with solver="page". Such a policy rarely
+  // allows WebAssembly, and each try would be one more violation report.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(assets, puzzle) : Promise.resolve(undefined)
   const [name, pin] = PAGE_SCRIPTS[puzzle]

@@ -252,7 +252,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   const [node] = target.nodes
   // SNI, for a server with several certificates.
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
-  // Reading certificates takes milliseconds.
+  // Reading certificates takes milliseconds, so it is done here, and not at each connection.
   return { secureContext: createSecureContext({ ca, cert, key }), servername: name ?? host }
 }
 

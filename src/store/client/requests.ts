@@ -78,7 +78,7 @@ export class ShardedRequests implements RequestStore {
     return this.#shardOf(key).awayMs
   }
 
-  /** A shard that is away counts with its last epoch: without a bridge (bridge.ts), the admission is refused meanwhile. */
+  /** A shard that is away counts with its last epoch. Without a bridge (bridge.ts) there is one shard, and its admission is refused then. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
   }

@@ -25,7 +25,7 @@ const domReady = new Promise<unknown>(resolve => {
   else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** Each box has an attribute of this name, the widget's id, and a property. A copy that a script made has only the attribute. */
+/** Each box has an attribute of this name, whose value is the widget's id, and a property. A copy that a script made has only the attribute. */
 const MARK = 'data-powgate-box'
 
 /** When somebody last pressed or typed in the page. */
@@ -174,7 +174,7 @@ export class Captchas {
     const { gate, isManual, isFailing, givenAtMs = 0 } = captcha
     if (isFailing) return // packages reset at each error, which would try again at once and for ever
     captcha.hasExpired = false
-    // A page whose callback sends its form and resets would send without end, so after that the widget waits for a use of the page.
+    // A page whose callback sends its form and resets would send without end, so after that the widget waits until its form is used.
     const waits = !this.#vendor.verifiesByItself && givenAtMs > usedAtMs
     if (!isManual) gate.setAttribute('auto', waits ? 'focus' : 'load')
     gate.reset?.() // The method is missing until the widget has loaded.
@@ -309,7 +309,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
   set('site-key', options.sitekey ?? '')
   set('name', '') // the vendor's field carries the token
-  set('auto', isManual ? 'off' : 'load') // The vendors' widgets start at the same time.
+  set('auto', isManual ? 'off' : 'load') // The vendors' widgets start then, too.
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
   const language = options.language ?? options.hl ?? query.get('hl')

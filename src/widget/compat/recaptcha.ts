@@ -20,7 +20,7 @@ const v3ByKey = new Map<string, Captcha>()
 /** The token of each widget's last call of `inTurn`, still pending perhaps. */
 const lastTokens = new WeakMap<Captcha, Promise<unknown>>()
 
-/** Lets a call wait for the widget's earlier ones. Calls at the same time would share a token, but each has an action of its own. */
+/** Lets a call wait for the widget's earlier ones: at the same time two would share a token, or one with another action end the first. */
 function inTurn(captchas: Captchas, captcha: Captcha, values: Values): Promise<string> {
   const token = Promise.resolve(lastTokens.get(captcha))
     .catch(() => {})

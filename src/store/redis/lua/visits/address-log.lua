@@ -95,7 +95,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local is_challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
-  -- An address's first challenge in a while, as most are, needs no look at entries or limits.
+  -- A challenge that is an address's first request in a while, as most are, needs no look at entries or limits.
   if is_challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')
