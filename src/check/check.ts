@@ -38,7 +38,7 @@ async function examine(config: Config, env: NodeJS.ProcessEnv, findings: Finding
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  // Asked before `checkStore`, which may open an embedded store itself: workers whose store is dead would find that one, and the service would seem well.
+  // Asked before `checkStore`, which may open an embedded store itself: workers whose own store is dead would find that one, and seem well.
   const ofService = await askDashboard(config)
   const storedSites = await checkStore(config, findings)
   for (const siteKey of config.metricsSites)

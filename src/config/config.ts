@@ -19,7 +19,7 @@ type DemoMode = 'auto' | 'on' | 'off'
 /** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName | `${SettingName}_FILE`, string>>>
 
-/** A flag for commands that messages print, so that they use the same store; empty without a settings file, whose path a Config does not keep. */
+/** A flag for commands that messages print, so that they use the same store. A Config does not keep the file's path, so it is read anew. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`

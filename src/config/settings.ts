@@ -63,7 +63,7 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address or a host name', about)
 }
 
-/** The primary process uses the value itself since its start, or it is part of the store's keys: workers that differed could redeem a token twice. */
+/** The primary process uses the value itself, or the store's keys hold it: workers that differed could redeem a token twice. */
 function untilRestart(setting: Setting): Setting {
   return { ...setting, needsRestart: true }
 }

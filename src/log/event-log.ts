@@ -9,7 +9,10 @@ import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import type { Logger } from '../packages/pino.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/** Lines a minute of one worker. Each of seven categories of refusals (at level debug: eight) has a quota: with failures and faults 1,080, 0.7 GB a day. */
+/**
+ * Lines a minute of one worker. Each of seven categories of refusals (at level debug: eight) has a quota: with failures and faults that
+ * makes 1,080, or 0.7 GB a day.
+ */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60

@@ -9,8 +9,8 @@
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 --          A retry with the same claim succeeds, unless it is empty.
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 untouched (no token), then time of charge
---          (milliseconds modulo WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY; with JUNK if the
---          window that refused is one of junk)
+--          (milliseconds modulo WRAP; 0 without a caller), 0  |  0, milliseconds to wait, policy (ADDRESS for the caller, or API_KEY;
+--          with JUNK if the window that refused is one of junk)
 -- From time.lua: wall
 -- From shared.lua: call, unpack_bytes, ADDRESS, API_KEY, JUNK, values, written, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
