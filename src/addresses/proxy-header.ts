@@ -58,18 +58,19 @@ function readV2(bytes: Buffer): ProxyHeader {
   const command = bytes[12]!
   if (command !== LOCAL && command !== PROXY)
     return wrong(`version and command ${hex(command)} are not known`)
-  const family = FAMILIES[bytes[13]! >> 4]
-  if (family === undefined || (bytes[13]! & 0x0f) > TRANSPORT_MAX)
-    return wrong(`family and transport ${hex(bytes[13]!)} are not known`)
+  // LOCAL is the proxy's own connection; its family is to be ignored, by the specification.
+  const kind = command === LOCAL ? 0 : bytes[13]!
+  const family = FAMILIES[kind >> 4]
+  if (family === undefined || (kind & 0x0f) > TRANSPORT_MAX)
+    return wrong(`family and transport ${hex(kind)} are not known`)
   const length = bytes.readUInt16BE(14)
   const total = FIXED_BYTES + length
   if (total > BYTES_MAX) return wrong(`${total} bytes are more than ${BYTES_MAX}`)
-  if (command === PROXY && length < family.blockBytes)
-    return wrong(`${length} bytes are too few for its addresses`)
+  if (length < family.blockBytes) return wrong(`${length} bytes are too few for its addresses`)
   if (bytes.length < total) return INCOMPLETE
-  const hasAddress = command === PROXY && family.addressBytes > 0
-  const source = bytes.subarray(FIXED_BYTES, FIXED_BYTES + family.addressBytes)
-  return { status: 'complete', headerBytes: total, source: hasAddress ? addressFromBytes(source) : undefined }
+  const block = bytes.subarray(FIXED_BYTES, FIXED_BYTES + family.addressBytes)
+  const source = block.length > 0 ? addressFromBytes(block) : undefined
+  return { status: 'complete', headerBytes: total, source }
 }
 
 function readV1(bytes: Buffer): ProxyHeader {

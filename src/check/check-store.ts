@@ -86,23 +86,15 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
 async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
-  prepareDataDir(nearestExisting(dataDir), { makes: false }) // only checks it
   socketPath(dataDir) // refuses a path that is too long
-  if (!existsSync(dataDir)) {
-    findings.facts.push([
-      'sites',
-      'none yet: the start makes the directory, and a site for pages of this machine',
-    ])
-    return NONE_YET
-  }
-  const openness = opennessOf(dataDir)
-  if (openness !== undefined) findings.warnings.push(openness)
-  const { uid } = statSync(dataDir)
+  const existing = nearestExisting(dataDir)
+  prepareDataDir(existing, { makes: false }) // only checks it
+  const { uid } = statSync(existing)
   if (uid !== 0 && process.getuid?.() === 0)
     findings.warnings.push(
-      `POWGATE_DATA_DIR: ${dataDir} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
+      `POWGATE_DATA_DIR: ${existing} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
     )
-  const { blocks, bavail, bfree, bsize, files, ffree } = statfsSync(dataDir)
+  const { blocks, bavail, bfree, bsize, files, ffree } = statfsSync(existing)
   const blocksLeft = process.getuid?.() === 0 ? bfree : bavail
   const isFull = (blocks > 0 && blocksLeft * bsize < START_BYTES) || (files > 0 && ffree < START_FILES)
   if (isFull) throw new OperatorError(`POWGATE_DATA_DIR: ${systemErrorText({ code: 'ENOSPC' })}`)
@@ -113,6 +105,15 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
+  if (!existsSync(dataDir)) {
+    findings.facts.push([
+      'sites',
+      'none yet: the start makes the directory, and a site for pages of this machine',
+    ])
+    return NONE_YET
+  }
+  const openness = opennessOf(dataDir)
+  if (openness !== undefined) findings.warnings.push(openness)
   const noneYet = () => {
     const text = 'none yet: unless you create one first, the start makes one for pages of this machine'
     findings.facts.push(['sites', text])

@@ -121,7 +121,7 @@ export const SETTING_GROUPS = {
   'Embedded store': {
     POWGATE_DATA_DIR: untilRestart(
       matching(
-        /^[^~$"']/, // only a shell replaces these; elsewhere a directory of this very name would be made
+        /^[^~$"'][^$]*$/, // only a shell replaces these; elsewhere a directory of this very name would be made
         './data',
         'a writable directory, without ~ or $',
         'For the embedded store and its generated secret.',

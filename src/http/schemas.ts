@@ -136,7 +136,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
   if (typeof text !== 'string') return text
   if (text === '') return unparsed({ reason: 'body-empty' })
   if (text.length > USUAL_BYTES_MAX && hasManyBrackets(text))
-    return unparsed({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
+    return unparsed({ reason: 'body-shape', detail: TOO_MANY_BRACKETS })
   try {
     const body: unknown = JSON.parse(text)
     return PROTO_MEMBER.test(text) ? unparsed({ reason: 'body-shape' }) : { ok: true, body }
@@ -169,6 +169,7 @@ const COMPRESSED = 'The body is compressed with gzip; send it without Content-En
 
 /** Opening brackets in a body above USUAL_BYTES_MAX; honest ones have two. Without the bound, 7 KB of them cost as much as three requests. */
 const BRACKETS_MAX = 32
+const TOO_MANY_BRACKETS = `The body has more than ${BRACKETS_MAX} opening brackets.`
 
 function hasManyBrackets(text: string): boolean {
   let brackets = 0

@@ -80,12 +80,13 @@ const UNIT_SECONDS = { second: 1, minute: 60, hour: 3600 }
  * @param isAhead true for “in 5 seconds”, rounded up lest the visitor come too early; false for “5 seconds”, rounded down
  */
 export function durationText({ code }: Language, seconds: number, isAhead: boolean): string {
-  const isHours = seconds > COUNT_MAX * 60 || seconds === 3600
+  const round = isAhead ? Math.ceil : Math.floor
+  const isHours = seconds > COUNT_MAX * 60 || round(seconds / 60) === 60
   const unit = seconds <= COUNT_MAX ? 'second' : isHours ? 'hour' : 'minute'
-  const count = seconds / UNIT_SECONDS[unit]
+  const count = round(seconds / UNIT_SECONDS[unit])
   const text = isAhead
-    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(count), unit)
-    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(Math.floor(count))
+    ? new Intl.RelativeTimeFormat(code).format(count, unit)
+    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(count)
   return text.replace(/ /g, '\u00a0')
 }
 

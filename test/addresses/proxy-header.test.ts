@@ -21,6 +21,11 @@ const GOOD: readonly [about: string, bytes: Buffer | string, source: string | un
   ['datagrams', v2Header({ family: 0x12 }), '203.0.113.1'],
   ['LOCAL', v2Header({ command: 0, family: 0 }), undefined],
   ['LOCAL with an address', v2Header({ command: 0 }), undefined],
+  [
+    'LOCAL of an unknown family',
+    v2Header({ command: 0, family: 0xff, addresses: Buffer.alloc(3) }),
+    undefined,
+  ],
   ['no family', v2Header({ family: 0 }), undefined],
   ['a Unix socket', v2Header({ family: 0x31 }), undefined],
   ['the extensions of a cloud balancer', v2Header({ extensions: CLOUD }), '203.0.113.1'],

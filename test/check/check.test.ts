@@ -106,8 +106,8 @@ const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
     /^POWGATE_CONFIG_FILE: the file .* is empty$/,
   ],
   'a data directory that only a shell could find': [
-    { POWGATE_DATA_DIR: '~/data' },
-    /^POWGATE_DATA_DIR: expected a writable directory.*got "~\/data"$/,
+    { POWGATE_DATA_DIR: '/srv/$USER/data' },
+    /^POWGATE_DATA_DIR: expected a writable directory.*got "\/srv\/\$USER\/data"$/,
   ],
   'a long data directory': [{ POWGATE_DATA_DIR: join(dir, 'x'.repeat(99)) }, /longer than the 107 bytes/],
   'variables of Kubernetes that are none, or that clash with a setting': [
@@ -248,7 +248,7 @@ describe('good configurations', () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
     const namesOfFacts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
     const settings = ['listens on', 'HTTP server', 'visitors are']
-    const site = ['store', 'sites', 'limits a minute', 'lifetimes']
+    const site = ['store', 'free space', 'sites', 'limits a minute', 'lifetimes']
     assert.deepEqual(namesOfFacts, ['secrets', ...settings, ...site, 'health, metrics'])
     const page = readFileSync(new URL('../../docs/go-live.md', import.meta.url), 'utf8')
     assert.match(page, /^## [^\n]*secret$.*^## [^\n]*settings$.*^## [^\n]*site, .*^## [^\n]*Watch/ms)

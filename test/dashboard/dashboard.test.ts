@@ -196,7 +196,7 @@ test('a page whose service is gone says so, and comes back with it', async () =>
   await service.boot()
   await problem.filter({ hasText: 'No contact' }).waitFor({ state: 'detached', timeout: PATIENCE_MS })
   assert.equal((await funnelOf(page))[0], 0)
-  await problem.filter({ hasText: 'No requests yet' }).waitFor({ timeout: PATIENCE_MS })
+  await problem.filter({ hasText: 'No requests in this time' }).waitFor({ timeout: PATIENCE_MS })
   await page.goto(`${admin}/dashboard?site=${shop!.siteKey}`)
   const chosen = page.locator('#site option:checked').filter({ hasText: 'shop.example · site_' })
   await chosen.waitFor({ state: 'attached', timeout: PATIENCE_MS })

@@ -21,10 +21,11 @@ const write = (path: string, text: string) => writeFileSync(join(clone, path), t
 assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
 write('scripts/release.sh', read('scripts/release.sh'))
 
-/** Puts a version into all manifests, replaces the placeholder OWNER wherever it stands, and commits that. */
+/** Puts a version into all manifests, and the owner into the project's address wherever it stands, and commits that. */
 function prepare(version: string, owner: string): void {
-  const placed = run('git', 'grep', '-l', 'OWNER/powgate', '--', ':!test').stdout.trim().split('\n')
-  assert.equal(run('sed', '-i', `s|OWNER/powgate|${owner}/powgate|`, ...placed).status, 0)
+  const [, former] = /github\.com\/([^/]+)\/powgate/.exec(readFileSync(join(clone, 'package.json'), 'utf8'))!
+  const placed = run('git', 'grep', '-l', `${former}/powgate`, '--', ':!test').stdout.trim().split('\n')
+  assert.equal(run('sed', '-i', `s|${former}/powgate|${owner}/powgate|`, ...placed).status, 0)
   for (const path of [...MANIFESTS, 'package-lock.json']) {
     const manifest = JSON.parse(read(path))
     const address = `https://github.com/${owner}/powgate`

@@ -53,7 +53,7 @@ function showNoContact(): void {
   showUnknownHealth()
 }
 
-const NO_REQUESTS = 'No requests yet. Numbers appear here within ten seconds of the first one.'
+const NO_REQUESTS = 'No requests in this time. Numbers appear here within ten seconds of the first one.'
 
 function show(data: DashboardData): void {
   const { range, nowMs, startedAtMs, times, sites, traffic } = data
