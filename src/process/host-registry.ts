@@ -112,7 +112,7 @@ export class HostRegistry {
       await store.noteHost(note.id, note, note.shared.POWGATE_REDIS_SHARDS).catch(() => {})
     this.living = noted.living
     const found = this.differencesToOthers
-    const text = found.join('\n')
+    const text = found.join('\n').replaceAll(/^clock: \d+ s/gm, 'clock:') // whose seconds change with each note
     if (text === this.#differencesLogged) return
     this.#differencesLogged = text
     if (found.length > 0)

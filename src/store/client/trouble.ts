@@ -8,17 +8,17 @@ import type { StoreTrouble } from '../store.ts'
 /** Errors of a script whose user may not run one of its commands. */
 export const NOT_ALLOWED = /can't run this command|no permissions to run/
 
-/** Answers that end the waiting for a store, because it would say the same again. */
-const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`, 'i')
+/** Answers that end the waiting for a store, because it would say the same again. They have capitals, which the names of hosts lack. */
+const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`)
 /** Said by ExplainingConnector (ioredis.ts) in the process whose `troubleOf` compares it, so both are always of one version. */
 export const OTHER_LAYOUT =
   'its process is of another version: restart the service, this change cannot be rolled out'
 
 /** The variables that are probably wrong, by the error's text; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
+  [new RegExp(`to sentinel .*(${REFUSALS.source})`), ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
-  [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
+  [/WRONGPASS|invalid password/, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
   [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
   [REFUSALS, ({ from }) => [from.user]],
   [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
