@@ -10,7 +10,7 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import type { Meter, Meters } from '../../src/domain/meters.ts'
 import { addProof, fadeAll, keptMs, metersFrom, newMeter, renewFirstProof } from '../../src/domain/meters.ts'
-import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
+import { nonceLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
@@ -84,7 +84,7 @@ export class Service {
     const price = priceOf(counts, this.#trafficOf(address, this.#metersOf(address)), PRICING)
     const bits = difficultyOf(this.#bounds, price)
     // The bench may set a fraction of a bit.
-    const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
+    const lifetimeMs = nonceLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
   }
 

@@ -41,26 +41,26 @@ export class AddressTags {
   /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   /**
-   * The names of two times in the store: of the shard's first proof, since which sites' meters count, and of the first proof under this
-   * secret, since which networks' meters count. A new first secret renames all networks, so their meters start at zero. If
-   * their age began at the first time, nothing would seem usual for them, and each proof an excess.
+   * Names of two times in the store: when the shard's first proof came, which is the age of its sites' meters, and when the first under
+   * this secret came, the age of its networks' meters. A new first secret renames all networks, so their meters start at zero.
+   * With the sites' age, nothing would seem usual for them, and each proof an excess.
    */
-  readonly firstProofNames: readonly [string, string]
+  readonly firstProofNames: readonly [ofSites: string, ofNetworks: string]
 
   constructor({ tagKey }: SigningKey) {
     this.#input.set(tagKey)
-    this.firstProofNames = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
+    this.firstProofNames = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`] // '' is no network, so this tag only names the secret
   }
 
   /** The key of an address; of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
       ? hexOf(address, OWNER_END.v4, ADDRESS_BITS)
-      : hexOf(address, OWNER_END.v6, v6PrefixBits)
+      : hexOf(address, OWNER_END.v6, v6PrefixBits) // from a byte to a bit
     return this.#ownerOf(address) + within
   }
 
-  /** Turns the address's key by another secret into the one by this secret: only the start differs. */
+  /** Turns the address's key by another secret, as another host may have made it, into the one by this: only the start differs. */
   translated(key: string, address: Address): string {
     return this.#ownerOf(address) + key.slice(OWNER_LENGTH)
   }
@@ -90,7 +90,7 @@ export class AddressTags {
     return wide
   }
 
-  /** One block of SHA-256, where `Hmac.innerHash` takes two. All inputs have one length, so none can be extended. */
+  /** Hashes one block of SHA-256; `Hmac.innerHash` of keyring.ts would take two. All inputs have one length, so none can be extended. */
   #tag(prefix: string): string {
     this.#input[KEY_BYTES] = prefix.length
     for (let index = 0; index < PREFIX_BYTES_MAX; index++)
@@ -149,7 +149,7 @@ export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }
 
-/** Every name that the four functions above and their combinations can give an address, to delete what is kept of it. */
+/** Every name that the functions above give an address, also one after the other, and some that never occur: to delete what is kept of it. */
 export function windowsOf(key: string, siteKeys: readonly string[]): string[] {
   const ofSites = siteKeys.flatMap(siteKey => [windowOfKnown(key, siteKey), windowOfSite(key, siteKey)])
   return [key, ...ofSites]

@@ -203,10 +203,11 @@ function macOfAddress(mac: string, address: Address): string {
 const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Record<PuzzleName, number>
 /** 99.9 % of clients need at most this multiple of the mean number of tries. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
+/** Used nonces are kept for a lifetime, so it has an end: at the highest difficulties, the slowest device does not finish in time. */
 const LIFETIME_MS_MAX = 600_000
 
-/** Longer than `floorMs` if the slowest device needs it. */
-export function challengeLifetimeMs(difficulty: number, floorMs: number, puzzle: PuzzleName): number {
+/** @param floorMs the setting; the lifetime is longer if the slowest device needs it */
+export function nonceLifetimeMs(difficulty: number, floorMs: number, puzzle: PuzzleName): number {
   const slowDeviceMs = Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS[puzzle])
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, slowDeviceMs))
 }

@@ -35,6 +35,7 @@ export interface ScoreSignals {
   readonly solveTimeMs: number | undefined
   /** The time from challenge to solution by the hosts' clocks. Below 0 if the issuer's is ahead, which lowers no score. */
   readonly elapsedMs: number
+  /** Only the log tells it; it lowers no score. */
   readonly difficulty: number
   /** Failures in the last minute, by `countedFailures`. */
   readonly addressFailures: number
@@ -60,8 +61,8 @@ const RECENT_FAILURES_MAX = 6
 
 /**
  * Returns how many of an address' failures lower a score: at most one if it has an accepted proof, because a neighbour may fail on
- * purpose. That helps no bot: a wrong counter gains nothing, and a solution whose score is too low is both a failure and an
- * accepted proof, so whoever tries signals was never charged more than one.
+ * purpose. A bot that tries signals pays for one failure at most, too: its solutions spend their nonces, so they are accepted proofs.
+ * It gains little by that: a wrong counter gives it nothing.
  */
 export function countedFailures(failures: number, accepted: number): number {
   return accepted > 0 ? Math.min(1, failures) : failures

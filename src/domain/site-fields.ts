@@ -46,7 +46,7 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly form: ValueForm<unknown>
   readonly about: string
-  /** The default. A field without one is absent from the record until it is set. */
+  /** The default. A field without one is absent from the record until it is set; only `difficulty.base` has one by its puzzle (`completed`). */
   readonly fallback?: unknown
   /** The default in words, for help and `site show`. */
   readonly defaultWords?: string
@@ -56,7 +56,7 @@ interface Row {
   readonly flag?: string
   /** Sets "false", as `flag` sets "true". */
   readonly falseFlag?: string
-  /** Returns the field to its default. */
+  /** Returns the field to its default; may be the `flag` of another field. */
   readonly unsetFlag?: string
 }
 
@@ -76,7 +76,7 @@ export function baseOf(
 }
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
-/** Below 36 ms, with HashWX 239, the base is the lowest, 16 bits; beyond 10 s, visitors would leave. */
+/** Below 36 ms, with HashWX 239, even the lowest base (16 bits) takes longer than the target; beyond 10 s, visitors would leave. */
 const SOLVE_MS = integer('MS', 20, 10_000)
 const PER_MINUTE = integer('N', 1, LIMIT_MAX)
 const SHARE = number('N', 0, 1)
@@ -247,7 +247,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     // The table has `puzzle` before `difficulty.base`, so `settings.puzzle` is set here.
     const fallback = field.name === 'difficulty.base' ? BASE_BITS[settings.puzzle] : field.fallback
     const value = valueIn(given, field) ?? fallback
-    // The reader of the flag's texts also cleans texts and lists that come from a file.
+    // The reader of the flag's texts also cleans texts and lists that come from a file. It checks nothing: the schema does that.
     const isText = typeof value === 'string' || Array.isArray(value)
     const clean = isText ? (field.form.text?.read([value].flat()) ?? value) : value
     if (clean !== undefined) settings = withValue(settings, field.name, clean)

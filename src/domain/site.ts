@@ -58,7 +58,7 @@ export type TestOutcome = 'passes' | 'fails' | 'used'
 
 /** A site as workers use it, computed once. */
 export interface Site {
-  /** Includes defaults, and leaves out what the plan does not include. */
+  /** With defaults, and without the values of fields that only the plan `pro` includes (site-fields.ts) at a site of the plan `free`. */
   readonly record: SiteRecord
   /** Names the site in tokens: first 10 bytes of SHA-256(site key), as one-byte characters. */
   readonly tokenTag: string
@@ -81,8 +81,8 @@ export const DEMO_KEY_PREFIX = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  // Fields of later versions stay: the spread keeps them, withUnknownFields those of groups. The spread would also keep a field that
-  // the plan lacks, but inEffect gives each such field its default, which replaces the stored value.
+  // `inEffect` replaces the values that the plan does not include by defaults. Fields of later versions stay: the spread keeps those of
+  // the record, withUnknownFields those inside a group such as `limits`.
   const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {

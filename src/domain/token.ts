@@ -2,10 +2,10 @@
  * Verification tokens tell a backend that a visitor solved a challenge. docs/architecture.md#decisions says why claims are
  * encrypted and lifetimes are inside.
  *
- *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
+ *   <issuedAtMs>|<nonce>|<counter>|<sealed>|<hmac>
  *        13         32     1..16    48 ..     43      characters
  *
- *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3) in the clear, then 32 encrypted bytes:
+ *   sealed  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3) in the clear, then the claims, encrypted:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           Version 4 adds, in the clear because the browser knows it, base64url of the page (page.ts).
  *   hmac    base64url of HMAC-SHA256(token key, every byte before this field): encrypt-then-MAC. One hash alone could be
@@ -15,11 +15,11 @@
  * only two workers that fail open can use it twice, for one nonce in one millisecond, which shows no more than how far that
  * visitor's two scores differ.
  *
- * Every field has a fixed width, one canonical spelling (the counter) or ends at a `|` (the claims), so no two field lists
+ * Every field has a fixed width, one canonical spelling (the counter) or ends at a `|` (`sealed`), so no two field lists
  * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page
  * keep version 3, so old and new hosts redeem each other's during a rolling upgrade.
  *
- * Lifetimes are 12 bits each, in seconds: first the challenge's minimum, because a redemption must know how long the nonce could
+ * Lifetimes are 12 bits each, in seconds: first the challenge's (the setting, which nonceLifetimeMs may lengthen), because a redemption must know how long the nonce could
  * yield another token, then the token's.
  */
 
@@ -40,10 +40,12 @@ const CLAIMS_BYTES = STORE_EPOCH_OFFSET + 4
 const HMAC_CHARACTERS = 43
 const SCORE_SCALE = 1000
 const DELIMITER = 0x7c
-const CLAIMS_CHARACTERS = 48
+const LIFETIMES_OFFSET = 1
+const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
+const SEALED_CHARACTERS = ((CLAIMS_OFFSET + CLAIMS_BYTES) / 3) * 4
 
 const SHAPE = new RegExp(
-  `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_TEXT_MAX}})\\|([\\w-]{43})$`,
+  `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${SEALED_CHARACTERS},${SEALED_CHARACTERS + PAGE_TEXT_MAX}})\\|([\\w-]{43})$`,
 )
 
 /** A redemption record is kept so long at most: two hours that a host's clock may be ahead, a token's hour at most, and a minute. */
@@ -73,8 +75,6 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-const LIFETIMES_OFFSET = 1
-const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
 const LIFETIME_MASK = 0xfff
 /** | version and key id 1 | lifetimes 3 | claims |, of the token that is minted or read. Each call overwrites it, and `message`. */
@@ -83,7 +83,7 @@ const claims = sealed.subarray(CLAIMS_OFFSET)
 
 export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const key = keyring.signing
-  const { message } = key.tokenMac
+  const { message } = key.tokenMac // has room for the longest token (keyring.ts)
   const prefixEnd = writePrefix(message, token)
   sealed[0] = ((token.page === undefined ? VERSION : PAGE_VERSION) << 4) | key.kid
   writeUInt24(sealed, LIFETIMES_OFFSET, packLifetimes(token.lifetimes))
@@ -93,10 +93,10 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
   applyKeyStream(key, prefixEnd)
   message[prefixEnd] = DELIMITER
-  let claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
-  if (token.page !== undefined) claimsEnd += message.write(pageText(token.page), claimsEnd, 'latin1')
-  message[claimsEnd] = DELIMITER
-  const end = claimsEnd + 1
+  let sealedEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
+  if (token.page !== undefined) sealedEnd += message.write(pageText(token.page), sealedEnd, 'latin1')
+  message[sealedEnd] = DELIMITER
+  const end = sealedEnd + 1
   return message.toString('latin1', 0, end) + key.tokenMac.sign(end)
 }
 
@@ -123,14 +123,14 @@ function writePrefix(bytes: Buffer, token: TokenClaims): number {
 export function readToken(keyring: Keyring, token: string): TokenReading {
   const match = SHAPE.exec(token)
   if (match === null) return MALFORMED
-  const [, issuedAtMs, nonce, counter, claimsText, hmac] = match as unknown as [string, ...string[]]
-  const hasPage = claimsText!.length > CLAIMS_CHARACTERS
-  sealed.write(claimsText!.slice(0, CLAIMS_CHARACTERS), 'base64url')
+  const [, issuedAtMs, nonce, counter, sealedText, hmac] = match as unknown as [string, ...string[]]
+  const hasPage = sealedText!.length > SEALED_CHARACTERS
+  sealed.write(sealedText!.slice(0, SEALED_CHARACTERS), 'base64url')
   if (sealed[0]! >> 4 !== (hasPage ? PAGE_VERSION : VERSION)) return MALFORMED
   const text = token.slice(0, token.length - HMAC_CHARACTERS)
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
     if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
-    const prefixEnd = text.length - claimsText!.length - 2 // `|<claims>|` follows it
+    const prefixEnd = text.length - sealedText!.length - 2 // `|<sealed>|` follows it
     applyKeyStream(key, prefixEnd)
     const read = {
       issuedAtMs: Number(issuedAtMs),
@@ -141,7 +141,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
       address: claims.toString('latin1', ADDRESS_OFFSET, SCORE_OFFSET),
       score: claims.readUInt16BE(SCORE_OFFSET) / SCORE_SCALE,
       storeEpoch: claims.readUInt32BE(STORE_EPOCH_OFFSET),
-      page: hasPage ? readPage(claimsText!.slice(CLAIMS_CHARACTERS)) : undefined,
+      page: hasPage ? readPage(sealedText!.slice(SEALED_CHARACTERS)) : undefined,
     }
     return { status: 'genuine', claims: read }
   }

@@ -1,6 +1,6 @@
 /**
- * Forms of the values that people set, in JSON and as a flag. The schema of files, the flags and all error messages follow from a
- * row's form (site-fields.ts).
+ * Forms of the values that people set, in JSON and as a flag. The schema of files, the flags and all error messages follow from the
+ * form in each row of the table SITE_FIELDS (site-fields.ts).
  */
 
 import { isEverybody, parseRange } from '../addresses/address.ts'
@@ -40,8 +40,9 @@ interface TextForm<Value> extends ValueRule {
 
 /** Returns whether a file of sites, or a flag, could set this value. */
 export function isOfForm({ schema, text }: ValueForm<unknown>, value: unknown): boolean {
-  const { type, minimum = 0, maximum = 0 } = schema
-  if (text === undefined) return typeof value === 'boolean'
+  const { type, minimum = -Infinity, maximum = Infinity } = schema
+  const isSwitch = text === undefined
+  if (isSwitch) return typeof value === 'boolean'
   if (type === 'integer' && !Number.isInteger(value)) return false
   if (type === 'integer' || type === 'number')
     return typeof value === 'number' && value >= minimum && value <= maximum

@@ -8,7 +8,7 @@
  */
 
 import type { Issued } from '../domain/ending.ts'
-import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS, nonceLifetimeMs } from '../domain/nonce.ts'
 import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
@@ -27,7 +27,10 @@ import {
   withSite,
 } from './visit.ts'
 
-/** A header tells the widget what it may read of the browser, because the contract fixes the body. As a part of the type it is faster. */
+/**
+ * A header tells the widget what it may read of the browser, because the contract fixes the body. It is written together with the
+ * Content-Type, because each header of its own takes 0.4 us.
+ */
 const JSON_TYPES = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -54,7 +57,10 @@ export function challenge(service: Service): Endpoint {
   }
 }
 
-/** True if only the site's shard of a Cluster is away: the address's shard, which answers, would charge visitors for a sure refusal. */
+/**
+ * True if only the site's shard of a Cluster is away. No challenge can be issued then, so the request is refused before the address's
+ * shard, which answers, charges the visitor.
+ */
 function isAwayElsewhere(service: Service, visit: AllowedVisit): boolean {
   return (
     service.store.awayMs(visit.addressKey) === 0 && nonceEpochOf(service, 'challenge', visit) === undefined
@@ -62,14 +68,15 @@ function isAwayElsewhere(service: Service, visit: AllowedVisit): boolean {
 }
 
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
-  const isJunk = visit.refusal !== undefined
-  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, isJunk, visit.sitePolicies)
+  const isRefusedAnyway = visit.refusal !== undefined
+  if (admission.status !== 'admitted')
+    return notAdmittedReply(style, admission, isRefusedAnyway, visit.sitePolicies)
   if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
   const storeEpoch = nonceEpochOf(service, 'challenge', visit)
   if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
-  const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, service.settings.challengeLifetimeMs, puzzle)
+  const expiresAt = issuedAtMs + nonceLifetimeMs(difficulty, service.settings.challengeLifetimeMs, puzzle)
   return {
     status: 200,
     ending: issued,

@@ -4,10 +4,10 @@
  *   API key loaded? -> attempt: what needs no store -> admission: limits, single use -> conclusion
  *   503                                                429/503                          401, 400 or 200
  *
- *   attempt:    API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
- *   conclusion: redeemed? -> score                                                       (400)
+ *   attempt:    API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (the token stays unused)
+ *   conclusion: refused attempt? -> redeemed? -> score                                   (401 and 400)
  *
- * A refused attempt goes to the store too, because 429 takes precedence; it is only counted, as junk. Callers without a valid key are
+ * A refused attempt goes to the store too, because 429 takes precedence; there it is only counted, as junk. Callers without a valid key are
  * counted apart too: they could use up the limit of a backend at their address. Fails closed: an unknown outcome is 503.
  */
 
@@ -17,7 +17,7 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
-import { challengeLifetimeMs, type Lifetimes, nonceTerms } from '../domain/nonce.ts'
+import { type Lifetimes, nonceLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import { OUTCOMES, type Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
@@ -35,7 +35,7 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** What differs between the endpoints. */
+/** What differs between /verify-token (verify-token.ts) and /siteverify (siteverify.ts). */
 export interface Dialect {
   /** The body's name for `expectedIp`. */
   readonly expectedField: string
@@ -66,7 +66,7 @@ interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  /** undefined for a test key that passes, which reads and redeems no token, and has no ending. */
+  /** undefined for a test key that passes: it redeems no token, and neither log nor metrics count it (`Reply.ending`). */
   readonly redeem: TokenRedemption | undefined
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
@@ -106,7 +106,7 @@ export function redeemer(service: Service, dialect: Dialect): Redeemer {
   }
 }
 
-/** undefined if the API key or its site is not cached. */
+/** undefined if the API key or its site is not cached. The caches hold null for what the store does not have. */
 function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: string): Caller | undefined {
   const apiKey = apiKeys.cached(keyId)
   if (apiKey === undefined) return undefined
@@ -185,6 +185,7 @@ function testAttemptOf(
     score: 1,
     storeEpoch: 0,
   }
+  // Test keys must not cause the warning about backends that send no expectedIp.
   const about = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
   return { verdict: 'redeemable', caller, claims, ...about }
 }
@@ -204,7 +205,7 @@ function retryClaim(keyId: string, idempotencyKey: string | undefined, token: st
 function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs: number): number {
   const terms = nonceTerms(nonce)
   const nonceExpiresAtMs =
-    terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
+    terms.issuedAtMs + nonceLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
   const lastIssueMs = Math.max(issuedAtMs, nonceExpiresAtMs) // of any token of this nonce
   return Math.max(lastIssueMs, nowMs) + lifetimes.tokenLifetimeMs
 }
@@ -282,11 +283,12 @@ function replyTo(
   attempt: Attempt,
   admission: RedemptionAdmission,
 ): Reply {
-  const isJunk = attempt.verdict === 'refused'
+  const isRefusedAnyway = attempt.verdict === 'refused'
+  const subject = subjectOf(caller, keyId, attempt)
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, isJunk, sitePolicies(caller), subjectOf(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, isRefusedAnyway, sitePolicies(caller), subject)
   const conclusion = conclude(attempt, admission)
-  if (isRefusal(conclusion)) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
+  if (isRefusal(conclusion)) return refusalReply(style, conclusion, subject)
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const ending: Redeemed | undefined = redeem && { kind: 'redeemed', apiKey, claims }

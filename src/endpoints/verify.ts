@@ -15,7 +15,7 @@
 
 import { CLOCK_SKEW_MS } from '../domain/clock.ts'
 import type { Judged } from '../domain/ending.ts'
-import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
+import { type GenuineNonce, nonceLifetimeMs, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
@@ -81,8 +81,8 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
-      /** False if the proof, which the store has counted with the admission, must be taken out of the meters. */
-      readonly isCounted: boolean
+      /** True if the proof, which the store has counted with the admission, must leave the meters again. */
+      readonly takesBack: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
@@ -92,31 +92,30 @@ export function verify(service: Service): Endpoint {
   const admit = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
     const attempt = attemptOf(service, found, body, exchange.contentType)
-    // Without the memory of the address or of the site nothing can be answered, so nothing is charged.
+    // Nothing can be answered while the shard of the address or of the site is away, so nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
       return exchange.refuse(attempt.refusal, attempt)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     // The store spends the nonce only if it was solved.
     const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
     const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), spend)
-    /** Answers, and returns whether the proof counts. */
+    /** Answers, and returns whether the proof must leave the meters again. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
+      const { style } = exchange.rules
       if (admission.status !== 'admitted') {
         const { verdict, nonce } = attempt
-        const isJunk = verdict === 'refused'
-        exchange.answer(
-          notAdmittedReply(exchange.rules.style, admission, isJunk, visit.sitePolicies, { nonce }),
-        )
-        return false
+        const isRefusedAnyway = verdict === 'refused'
+        exchange.answer(notAdmittedReply(style, admission, isRefusedAnyway, visit.sitePolicies, { nonce }))
+        return true
       }
       const conclusion = conclude(service, visit, attempt, admission, service.now())
-      exchange.answer(replyTo(exchange.rules.style, conclusion, attempt))
-      return !('refusal' in conclusion) && conclusion.isCounted
+      exchange.answer(replyTo(style, conclusion, attempt))
+      return 'refusal' in conclusion || conclusion.takesBack
     })
     service.store.admitSolution(request, admission => {
-      // undefined after a fault, or if the client has left: a proof without a token must not make its neighbours pay.
-      const isCounted = settle(admission) ?? false
-      if (!isCounted && admission.status === 'admitted' && admission.nonce === 'spent')
+      // A proof without a token must not make its neighbours pay. undefined comes after a fault, or if the client has left.
+      const takesBack = settle(admission) ?? true
+      if (takesBack && admission.status === 'admitted' && admission.nonce === 'spent')
         service.store.takeBack(request, admission.accepted)
     })
   }
@@ -152,7 +151,8 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   if (!allow.isEmpty && !allow.has(address)) return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
-  // During a rotation another host may have signed with another secret, under which the address may be on another Cluster shard.
+  // During a rotation another host may have signed with another secret, under which the address may be on another Cluster shard. The
+  // last refusal is answered: 503, if that shard is away.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.translated(visit.addressKey, address)
@@ -194,7 +194,7 @@ function attemptWithNonce(
 ): Attempt {
   const { site } = visit
   const { nonce } = solution
-  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
+  const lifetimeMs = nonceLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
   if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' }, nonce)
   if (nowMs >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' }, nonce)
   if (!checkProof(nonce, solution.counter, difficulty, puzzle))
@@ -239,8 +239,7 @@ function conclude(
     case 'failed': {
       const { nonce, reason } = attempt
       const failed = { kind: 'judged', site: visit.site, nonce, passed: false, score: null } as const
-      // Its nonce was not spent, so no proof was counted that could be taken back.
-      return { judgement: { ...failed, reasons: [reason], signals: undefined }, isCounted: true }
+      return { judgement: { ...failed, reasons: [reason], signals: undefined }, takesBack: false }
     }
     default:
       return { refusal: preciseRefusal(service, visit, attempt, nowMs) }
@@ -266,7 +265,7 @@ function preciseRefusal(
   const former = readings.find(({ status }) => status === 'genuine')
   if (former?.status !== 'genuine') return refusal
   const { issuedAtMs, difficulty, puzzle } = former
-  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
+  const lifetimeMs = nonceLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
   // An old nonce tells nothing of the store: whoever keeps one would otherwise report its loss for weeks.
   return { reason: nowMs >= issuedAtMs + lifetimeMs ? 'nonce-expired' : 'nonce-forgotten' }
 }
@@ -285,20 +284,19 @@ function concludeSolved(
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(pricing, visit, admitted.meters)
   // If the site has changed its puzzle since the challenge, the site's bits do not apply, because bits of two puzzles do not compare:
-  // the base is the challenge's own bits. What its network or site must pay still comes on top, so hoarding challenges gains nothing.
+  // the base is the challenge's own bits, at most the puzzle's default. What its network or site must pay still comes on top, so
+  // hoarding challenges gains nothing.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
   const within = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   const { isUnderpriced, isCapped } = checkPrice(difficulty, within, admitted.accepted, traffic, pricing)
   if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
-  // Capped by this site's maximum, the proof was cheaper than at other sites, so it must not raise its neighbours' price there.
-  const isCounted = !isCapped
   const signals = withFailures(solved.signals, admitted)
   const { score, reasons } = signals === solved.signals ? solved.score : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
-  // If only the address's earlier failures lower the score too far, the store has counted the proof, so it is taken back.
-  if (!passed) return { judgement, isCounted: false }
+  // The store has counted the proof if only the address's earlier failures, of which it tells now, lower the score too far.
+  if (!passed) return { judgement, takesBack: true }
   // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const text = mintToken(keyring, {
@@ -312,7 +310,12 @@ function concludeSolved(
     storeEpoch: siteEpoch,
     page: pageOf(solution, origin, site.origins),
   })
-  return { judgement, isCounted, token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs } }
+  // Capped by this site's maximum, the proof was cheaper than at other sites, so it must not raise its neighbours' price there.
+  return {
+    judgement,
+    takesBack: isCapped,
+    token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs },
+  }
 }
 
 function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {

@@ -126,7 +126,7 @@ function detailOf(reason: Reason, origin: string): string | undefined {
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
 
-/** The epoch that a challenge is bound to; undefined while the memory of the site's redemptions is away, unless the endpoint may fail open. */
+/** The epoch that a challenge is bound to (`nonceEpoch` of store.ts), by the site's or the service's fail-open setting. */
 export function nonceEpochOf(
   { store, settings }: Service,
   name: VisitorEndpointName,
@@ -159,7 +159,7 @@ export function chargeOf(
     addressLimit,
     siteLimit,
     metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
-    failOpen: site?.record.failOpen?.[name],
+    failOpen: site?.record.failOpen?.[name], // undefined leaves it to the service's setting
     failed: charge === 'failure',
     spend,
   }
@@ -175,11 +175,11 @@ function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: bo
 function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
-  const siteProofs = siteFree(expectedOf(site), pricing)
+  const siteFreeProofs = siteFree(expectedOf(site), pricing)
   return {
     firstProofs: tags.firstProofNames,
     meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
-    free: hasNetworks ? [siteProofs, owner, wide] : [siteProofs],
+    free: hasNetworks ? [siteFreeProofs, owner, wide] : [siteFreeProofs],
     counts: !isKnown && site.test === undefined,
   }
 }
@@ -199,6 +199,7 @@ function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }
 
+/** A known network's own limit stands in the headers under both names. */
 function ownPolicies(known: number | undefined, site: number | undefined): PolicyList | undefined {
   if (site === undefined) return undefined
   return known === undefined ? { 'address-site': site } : { address: known, 'address-site': site }

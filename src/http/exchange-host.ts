@@ -13,8 +13,9 @@ export type EndpointLabel = (typeof ENDPOINT_LABELS)[number]
 
 /** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
-  /** When the request had come, its body included. */
+  /** When the request had come, its body included, by `performance.now`. */
   readonly receivedAtMs: number
+  /** Reading it makes an id if there is none, and the answer then carries that: only who writes it somewhere may read it. */
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string
@@ -22,7 +23,7 @@ export interface ObservedExchange {
   readonly address: Address
 }
 
-/** One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */
+/** Counts and logs (server.ts makes it). One of `answered`, `aborted` and `shed` is called for each request, and `faulted` in addition. */
 interface ExchangeObserver {
   answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void
   aborted(endpoint: EndpointLabel): void
@@ -33,7 +34,7 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** True if every connection comes from a trusted proxy, so that its address need not be read. */
+  /** True if every connection comes from a trusted proxy, so that no socket need be asked for its peer. */
   readonly isEveryPeerTrusted: boolean
   /** Set by `listen` (listener.ts) if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'clientOf'> | undefined

@@ -143,6 +143,7 @@ export class Exchange {
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
     this.#isHead = method === 'head'
+    // Only a POST may have chunks: with another method they may hide a request from the proxy before this server.
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
     host.inFlight++
     response.onAborted(() => {
@@ -193,6 +194,7 @@ export class Exchange {
         excessBytes += chunk.byteLength
         if (excessBytes <= EXCESS_BYTES_MAX) return
       }
+      // The body is complete, or far too large: then more of it comes, and the answer ends the connection.
       isDone = true
       this.receivedAtMs = performance.now() // a client that sends slowly must not make the service look slow
       this.#isBodyPending = !isLast
@@ -215,6 +217,7 @@ export class Exchange {
     if (!this.#isOver && !this.#isBodyPending && !this.#isPaused) this.#pause()
   }
 
+  /** `receivedAtMs` is the time of this callback, too, which saves reading the clock. */
   #pause(): void {
     if (this.receivedAtMs - pausesSinceMs > PAUSES_MS) {
       pausesSinceMs = this.receivedAtMs

@@ -48,7 +48,7 @@ export class Overload {
   #level: 0 | 1 | 2 = 0
   /** Every measurement from this time on was above the target. */
   #overSinceMs: number | undefined
-  /** Every measurement after this time was within the target. `#newSeen` and `#newShed` count since. */
+  /** Every measurement after this time was within the target. `#newSeen` and `#newShed` count since. Each check of the share begins anew. */
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
@@ -95,7 +95,7 @@ export class Overload {
       this.#restartQuiet(nowMs)
       if (this.#level === 2 || nowMs - this.#overSinceMs < RAISE_AFTER_MS[this.#level]) return
       this.#level++
-      this.#overSinceMs = undefined
+      this.#overSinceMs = undefined // the next level needs an interval of its own
     } else {
       this.#overSinceMs = undefined
       if (this.#level === 0 || nowMs - this.#quietSinceMs < LOWER_AFTER_MS[this.#level]) return
@@ -113,6 +113,7 @@ export class Overload {
   admits(work: Work, nowMs = performance.now()): boolean {
     this.#startTick(nowMs)
     const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
+    // Begun work needs no budget at level 1.
     const isExcepted = work === 'new' ? this.#newAdmitted < this.#others * NEW_PER_OTHER : this.#level < 2
     const isAdmitted = isInBudget || isExcepted
     if (work === 'begun') this.#others++
@@ -134,14 +135,16 @@ export class Overload {
     if (this.#isInTick) return
     this.#isInTick = true
     setImmediate(this.endTick)
-    const lastTickMs = nowMs - this.#tickAtMs
+    // Idle time counts as a long tick: the least budget still admits what such a load brings.
+    const sinceLastMs = nowMs - this.#tickAtMs
     this.#tickAtMs = nowMs
-    this.#budgetMs.new = budgetAfter(lastTickMs, this.#delayMsTarget * BUDGET_SHARE.new)
-    this.#budgetMs.begun = budgetAfter(lastTickMs, this.#delayMsTarget * BUDGET_SHARE.begun)
+    this.#budgetMs.new = budgetAfter(sinceLastMs, this.#delayMsTarget * BUDGET_SHARE.new)
+    this.#budgetMs.begun = budgetAfter(sinceLastMs, this.#delayMsTarget * BUDGET_SHARE.begun)
     this.#newAdmitted = 0
     this.#others = 0
   }
 
+  /** Tests call it, too. */
   readonly endTick = (): void => {
     this.#isInTick = false
   }

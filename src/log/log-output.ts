@@ -56,7 +56,7 @@ export class LogOutput implements DestinationStream {
   }
 
   /** Counts lines that cannot be written now as lost: the process ends soon, and its counters are read before that. */
-  countWaiting(): void {
+  giveUpWaiting(): void {
     this.#writeBlocking()
     this.linesLost += this.#waiting.length
   }

@@ -19,7 +19,7 @@ const SITES_NAMED_MAX = 3
 const LOGGED_AGAIN_MS = 600_000
 /** Bounds the memory: with more callers than this, some are logged again sooner. */
 const CALLERS_LOGGED_MAX = 1000
-/** Bounds the log and the memory, because a backend may pass on whatever fields visitors send. */
+/** Bounds the log and the memory until a restart, for each event: a backend may pass on whatever fields visitors send. */
 const BODIES_LOGGED_MAX = 100
 const FIELD_IGNORED = 'a backend sends a field that powgate does not know, so it checks nothing'
 const BAD_BODY =
@@ -40,7 +40,8 @@ export class Backends {
   >()
   /** The reports of the last minute. */
   #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
-  readonly #unboundLogged = new Set<string>()
+  /** API keys of `unbound`. */
+  #unboundLogged: ReadonlySet<string> = new Set()
   readonly #bodiesLogged = { 'field-ignored': new Set<string>(), 'redemption-malformed': new Set<string>() }
   readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
@@ -49,8 +50,9 @@ export class Backends {
   }
 
   add(counts: readonly BackendCount[], nowMs = performance.now()): void {
-    const own = counts.filter(isNotDemo) // strangers use up the demo's limit; all else is judged of the demo too
+    const own = counts.filter(isNotDemo) // strangers use up the demo's limit
     this.#reports.push({ atMs: nowMs, counts: own.filter(({ badBody }) => badBody === undefined) })
+    // Fields, bodies and addresses are judged of the demo, too.
     for (const { apiKeyId, siteKey, isJunk, count, named, ignored, badBody } of counts) {
       if (ignored !== undefined) this.#logOnce('field-ignored', siteKey, { field: ignored }, FIELD_IGNORED)
       if (badBody !== undefined) this.#logOnce('redemption-malformed', siteKey, { reason: badBody }, BAD_BODY)
@@ -72,16 +74,14 @@ export class Backends {
     for (const use of this.limitsHalfUsed) this.#logLimit(use, nowMs)
     for (const [apiKeyId, { atMs }] of this.#apiKeys)
       if (nowMs - atMs >= KEY_UNUSED_MS) this.#apiKeys.delete(apiKeyId)
-    this.unbound = [...this.#apiKeys]
-      .filter(([, { count, named }]) => named === 0 && count >= UNBOUND_MIN)
-      .map(([apiKeyId, { siteKey, count }]) => {
-        const text = `Of ${count} redemptions with API key ${apiKeyId} for ${siteKey} none named the visitor's address, so a token that was solved anywhere else is accepted: send expectedIp, or remoteip to /siteverify`
-        return { siteKey, text }
-      })
-    for (const { siteKey: site, text } of this.unbound) {
-      if (!this.#unboundLogged.has(site)) this.#log.warn({ event: 'redemption-unbound', site }, text)
-      this.#unboundLogged.add(site)
-    }
+    const unbound = [...this.#apiKeys].filter(([, { count, named }]) => named === 0 && count >= UNBOUND_MIN)
+    this.unbound = unbound.map(([apiKeyId, { siteKey, count }]) => {
+      const text = `Of ${count} redemptions with API key ${apiKeyId} for ${siteKey} none named the visitor's address, so a token that was solved anywhere else is accepted: send expectedIp, or remoteip to /siteverify`
+      if (!this.#unboundLogged.has(apiKeyId))
+        this.#log.warn({ event: 'redemption-unbound', site: siteKey }, text)
+      return { siteKey, text }
+    })
+    this.#unboundLogged = new Set(unbound.map(([apiKeyId]) => apiKeyId))
   }
 
   /**
@@ -93,11 +93,12 @@ export class Backends {
     this.#reports = this.#reports.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
     const windows = new Map<string, Window>()
     const counts = this.#reports.flatMap(({ counts }) => counts)
-    // A backend's latest count judges its whole minute: limits may have been raised, and a site that got its own has another `callerKey`.
-    const backendOf = ({ caller, apiKeyId }: BackendCount) => `${caller} ${apiKeyId}`
-    const latest = new Map(counts.map(counted => [backendOf(counted), counted]))
+    // The latest count of an address and API key tells the limits, and the windows, of the whole minute: limits may have been raised,
+    // and a site that got a limit of its own counts in windows of its own.
+    const pairOf = ({ caller, apiKeyId }: BackendCount) => `${caller} ${apiKeyId}`
+    const latest = new Map(counts.map(counted => [pairOf(counted), counted]))
     for (const counted of counts) {
-      const { callerKey, callerText, apiKeyId, limits } = latest.get(backendOf(counted))!
+      const { callerKey, callerText, apiKeyId, limits } = latest.get(pairOf(counted))!
       const [callerLimit, keyLimit] = limits
       const { isJunk, siteKey } = counted
       const callers = [
@@ -157,7 +158,7 @@ interface Window {
   readonly caller: string
   readonly limit: number
   readonly isJunk: boolean
-  /** Tokens a minute. */
+  /** Tokens a minute, if all hosts get as many as this one. */
   readonly bySite: Map<string, number>
 }
 
@@ -169,7 +170,7 @@ function useOf({ key, caller, limit, isJunk, bySite }: Window, hosts: number) {
   const more = sites.length > SITES_NAMED_MAX ? ` and ${sites.length - SITES_NAMED_MAX} more` : ''
   const names = sites.slice(0, SITES_NAMED_MAX).join(', ') + more
   const enough = limitFor(perMinute)
-  // A limit of its own takes a site out of the window that it shares, which helps if it makes half of the traffic.
+  // A limit of its own takes a site out of the window that it shares. Without half of the traffic, that window has room again.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
     ? `${PROGRAM} site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`

@@ -20,7 +20,9 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
+  /** Records that the store has lost, the newest: they come with the start order, and again whenever they change. */
   let lost: CachedRecords
+  /** @param ask the number of the primary's question, which wants the numbers of this moment */
   const sendStats = async (ask?: number) => {
     if (server === undefined) return
     const answers = ask === undefined ? {} : { answers: ask }
@@ -35,7 +37,7 @@ export async function runWorker(): Promise<void> {
     if (isLeaving) return
     isLeaving = true
     await server?.drain()
-    logOutput.countWaiting()
+    logOutput.giveUpWaiting()
     await sendCounts()
     process.exit(0)
   }

@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Hmac, Keyring } from '../../src/domain/keyring.ts'
-import { challengeLifetimeMs, mintNonce, nonceMark, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
+import { mintNonce, nonceLifetimeMs, nonceMark, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
 import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -141,13 +141,13 @@ test('two secrets that share a key id both verify', () => {
 
 test('lifetime of a challenge: the given floor; longer if the slowest device needs it, at most ten minutes', () => {
   // That device does 4000 hashes of sha256 a millisecond, or 400 of hashwx; 99.9 % are done within ln(1000) times the mean number.
-  assert.equal(challengeLifetimeMs(16, 120_000, 'sha256'), 120_000)
-  assert.equal(challengeLifetimeMs(26, 120_000, 'sha256'), 120_000)
-  assert.equal(challengeLifetimeMs(27, 120_000, 'sha256'), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
-  assert.ok(challengeLifetimeMs(28, 120_000, 'sha256') <= 600_000)
-  assert.equal(challengeLifetimeMs(31, 120_000, 'sha256'), 600_000)
-  assert.equal(challengeLifetimeMs(17, 120_000, 'hashwx'), 120_000)
-  assert.equal(challengeLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
+  assert.equal(nonceLifetimeMs(16, 120_000, 'sha256'), 120_000)
+  assert.equal(nonceLifetimeMs(26, 120_000, 'sha256'), 120_000)
+  assert.equal(nonceLifetimeMs(27, 120_000, 'sha256'), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
+  assert.ok(nonceLifetimeMs(28, 120_000, 'sha256') <= 600_000)
+  assert.equal(nonceLifetimeMs(31, 120_000, 'sha256'), 600_000)
+  assert.equal(nonceLifetimeMs(17, 120_000, 'hashwx'), 120_000)
+  assert.equal(nonceLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
 })
 
 test('property: Hmac signs as createHmac of node:crypto does, any key and message, also one after another', () => {
