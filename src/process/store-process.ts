@@ -76,7 +76,10 @@ export class StoreProcess {
     if (child === undefined || !child.connected) return
     const kill = () => child.kill('SIGKILL')
     await new Promise<void>(done => {
-      child.once('exit', () => done())
+      child.once('exit', () => {
+        clearTimeout(late)
+        done()
+      })
       if (isServing) child.send('end')
       else kill()
       const onLate = () => {
@@ -85,7 +88,7 @@ export class StoreProcess {
         )
         kill()
       }
-      setTimeout(onLate, END_MS).unref()
+      const late = setTimeout(onLate, END_MS).unref()
     })
     if (!isServing) putStateBack(this.#config.dataDir)
   }
