@@ -78,7 +78,8 @@ export function aimTable(rows: readonly string[][]): string {
 
 /** `collateral`: the rise of each figure among people, or an attacker's neighbours, while the attack lasts. */
 function ofPeople(quietP95: number): Aim[] {
-  const [lone, crowds] = [['lone'], ['flash-crowd', 'flash-crowd-dense']]
+  const lone = ['lone']
+  const crowds = ['flash-crowd', 'flash-crowd-dense']
   return [
     ['lone visitors: p95, s', 1, lone, figures => figures.all.p95],
     ['lone low phones: p95, s', 2, lone, figures => figures.byDevice['low phone']?.p95],
@@ -105,8 +106,10 @@ function ofAttacks(attacked: readonly Scenario[], even: Result): Aim[] {
     attacks!.every(({ from, to }) => from > 0 && to < minutes),
   )
   const over = passing.map(({ name }) => name)
-  const [idle, rush] = [['challenge-only-inflation'], ['end-rush']]
-  const [slash48, owners] = [['v6-slash48'], ['v6-slash48', 'datacentre-24s']]
+  const idle = ['challenge-only-inflation']
+  const rush = ['end-rush']
+  const slash48 = ['v6-slash48']
+  const owners = [...slash48, 'datacentre-24s']
   const ofAnAddress = CONTRACT_LIMITS.verifyAddressSite
   return [
     ['requests without work: bits added to others', 0, idle, figures => figures.collateral?.bits],

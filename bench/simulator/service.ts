@@ -103,14 +103,12 @@ export class SimulatedService {
     if (!isRight) return { status: 'failed' }
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
-    // As in the service, the store counts the proof before the price is known, and takes it out again if that is too low.
+    // As in the service, the store counts the proof before the price is known, and takes it out again if it was too cheap.
     this.#addProof(meters, address, accepted, 1)
     const traffic = this.#trafficOf(address, meters)
-    if (checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING).isUnderpriced) {
-      this.#addProof(meters, address, accepted, -1)
-      // A client fetches a new challenge, as for one that has expired.
-      return { status: 'expired' }
-    }
+    const { isUnderpriced, isCapped } = checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING)
+    if (isUnderpriced || isCapped) this.#addProof(meters, address, accepted, -1)
+    if (isUnderpriced) return { status: 'expired' } // a client fetches a new challenge, as for one that has expired
     // Failures lower the score of a plain environment by 0.3 at most, so it stays above the threshold.
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
