@@ -4,12 +4,12 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { endProcess, leftovers } from '../test/harness/processes.ts'
 
-/** Resolves when the server listens. A bench that is interrupted stops it too (`leftovers`). @param path its entry, which sends the port to its parent */
-export async function startChildServer(path: string, args: readonly string[] = []) {
+/** Resolves when the server listens. A bench that is interrupted stops it too (`leftovers`). @param path its entry, which sends its parent a message then: the port, if it has one */
+export async function startChildServer(path: string, args: readonly string[] = [], endsBy?: 'SIGKILL') {
   const child = fork(path, [...args])
   const stop = async () => {
     leftovers.delete(running)
-    await endProcess(child)
+    await endProcess(child, endsBy)
   }
   const running = { stop }
   leftovers.add(running)

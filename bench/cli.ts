@@ -1,4 +1,4 @@
-/** `npm run bench...`: finds the bench that is named and runs it. Each bench's options are in its main.ts. */
+/** `npm run bench...`: finds the bench that is named and runs it. */
 
 import { runTool, tell } from '../test/harness/command-line.ts'
 

@@ -22,15 +22,12 @@ export async function measured<Value>(measure: () => Promise<Value>): Promise<Me
 }
 
 /** Measures again while others disturb it; no try begins after `giveUpAtMs` (performance.now). @returns the least disturbed try */
-export async function leastDisturbed<Value>(
-  measure: () => Promise<Value>,
-  giveUpAtMs: number,
-): Promise<Measured<Value>> {
+export async function leastDisturbed<Value>(measure: () => Promise<Value>, giveUpAtMs: number) {
   let best = await measured(measure)
   for (let attempt = 1; attempt < TRIES_MAX; attempt++) {
     if (!isDisturbed(best.othersBusy) || performance.now() >= giveUpAtMs) break
     const next = await measured(measure)
-    if (next.othersBusy! < best.othersBusy!) best = next
+    if ((next.othersBusy ?? Infinity) < best.othersBusy) best = next
   }
   return best
 }
@@ -58,10 +55,10 @@ function ownCpuMs(): number {
   const all = pids.flatMap(pid => processOf(Number(pid)) ?? [])
   const own = all.filter(({ pid }) => pid === process.pid)
   for (const { pid } of own) own.push(...all.filter(({ parent }) => parent === pid)) // `own` grows meanwhile, so its children come too
-  return own.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
+  return own.reduce((sum, { cpuMs, endedChildrenMs }) => sum + cpuMs + endedChildrenMs, 0)
 }
 
-/** In ticks, of threads that have ended too, such as the bench's workers. */
+/** Its CPU time includes that of ended threads, such as the bench's workers. */
 function processOf(pid: number) {
   try {
     return { pid, ...processStat(pid) }

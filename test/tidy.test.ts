@@ -78,7 +78,7 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   'packages.ts': '',
   micro: 'disturbance.ts report',
   http: 'child-server.ts disturbance.ts report',
-  store: 'disturbance.ts report',
+  store: 'child-server.ts disturbance.ts report',
   solver: 'disturbance.ts packages.ts report',
   peers: 'child-server.ts http packages.ts report',
   compare: 'http micro report',

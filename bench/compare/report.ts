@@ -15,7 +15,7 @@ interface CaseReport {
   readonly old?: Spread
   readonly new?: Spread
   readonly ratio?: PairedRatio
-  /** A change of this share would have shown 39 times of 40: twice the interval's reach, as luck seldom takes more than one of them. */
+  /** A change of this share, two reaches of the interval, would have shown in 39 runs of 40: luck lowers the measured ratio by over one reach in 1 of 40. */
   readonly couldSee?: number
   /** Why it could not be compared, or failed. */
   readonly problem?: string
@@ -26,6 +26,7 @@ type Comparison = ReturnType<typeof comparisonOf>
 export function comparisonOf(options: Options, commit: string, measured: readonly Measured[]) {
   const { cpu, node } = machine()
   const { revision, threshold } = options
+  // A job measures several costs, such as CPU time and garbage; each is a case.
   const cases = measured.flatMap(one => one.job.costs.map((_, index) => caseReport(one, index, threshold)))
   return { revision, commit, node, cpu, options, cases }
 }

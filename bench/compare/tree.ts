@@ -42,15 +42,16 @@ export async function checkOut(commit: string): Promise<Checkout> {
   const root = join(folder, 'tree')
   const stop = async () => {
     if (!leftovers.delete(checkout)) return
-    // First, so that nothing can ever follow it into the packages of this tree.
+    // The link to this tree's packages goes first, so that no removal of folders can follow it.
     rmSync(join(root, 'node_modules'), { recursive: true, force: true })
+    // --force twice: Git locks a worktree while it makes it, and an interrupted one may stay locked.
     await run('git', ['worktree', 'remove', '--force', '--force', root], THIS_TREE).catch(() => {})
     rmSync(folder, { recursive: true, force: true })
-    // One that was interrupted while it was made is none to `remove`, but may be on Git's list.
+    // `remove` refuses a worktree that is only half made, which may be on Git's list all the same.
     await run('git', ['worktree', 'prune'], THIS_TREE)
   }
   const checkout = { root, stop }
-  leftovers.add(checkout)
+  leftovers.add(checkout) // so that it is stopped, too, if the bench is interrupted
   try {
     await run('git', ['worktree', 'add', '--detach', root, commit], THIS_TREE)
   } catch (error) {
@@ -60,20 +61,22 @@ export async function checkOut(commit: string): Promise<Checkout> {
   return checkout
 }
 
-/** Sources of what the compiler of HashWX builds, which takes longest. */
-const HASHWX = ['emit', 'machine'].map(name => `src/protocol/hashwx/${name}.ts`)
+/** The sources that `npm run build:hashwx` compiles, which takes long, and what it makes of them for modules to import. */
+const HASHWX_SOURCES = ['src/protocol/hashwx/emit.ts', 'src/protocol/hashwx/machine.ts']
+const HASHWX_BUILT = ['dist/hashwx.js', 'dist/hashwx-script.js']
 
 /** Gives a worktree its packages, and what its modules import from dist/: those of this tree if they are the same. */
 export async function installPackages(root: string): Promise<void> {
-  const [theirs, ours] = [root, THIS_TREE].map(tree => (path: string) => {
+  const textOf = (tree: string, path: string) => {
     return existsSync(join(tree, path)) ? readFileSync(join(tree, path), 'utf8') : undefined
-  })
-  const isSame = (path: string) => theirs!(path) === ours!(path)
+  }
+  const isSame = (path: string) => textOf(root, path) === textOf(THIS_TREE, path)
   if (isSame('package-lock.json')) {
     symlinkSync(realpathSync(join(THIS_TREE, 'node_modules')), join(root, 'node_modules'))
     mkdirSync(join(root, 'dist'))
-    const built = ['dist/hashwx.js', 'dist/hashwx-script.js']
-    if (HASHWX.every(isSame)) for (const path of built) copyFileSync(join(THIS_TREE, path), join(root, path))
+    // The copies are newer than the sources, so build:hashwx below has nothing to do.
+    if (HASHWX_SOURCES.every(isSame))
+      for (const path of HASHWX_BUILT) copyFileSync(join(THIS_TREE, path), join(root, path))
   } else {
     tell('the revision has other packages: npm ci')
     await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root)

@@ -1,6 +1,6 @@
 /**
  * The baseline of all ratios: a uWebSockets.js server that reads each request's body and answers with a constant. Its
- * argument is the length of a whole answer, head included.
+ * argument is the length of a whole answer in bytes, head included.
  */
 
 import { App } from 'uWebSockets.js'

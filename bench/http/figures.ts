@@ -8,6 +8,7 @@ import type { Endpoint } from './traffic.ts'
 
 /** Figures of the closed loop, at full load; CPU times are of one request. `timesBare`: `cpuUs` over the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
+/** Figures of the open loop, at a fixed rate. */
 type LatencyFigures = ReturnType<typeof latencyFiguresOf>
 export type AnyFigures = Partial<Figures & LatencyFigures>
 
@@ -41,15 +42,11 @@ export function figuresOf(result: RunResult, ownCount: number) {
 }
 
 /** @param bare the bare server at the same rate: what the machine and the generator do to any server */
-export function latencyFiguresOf(
-  result: RunResult,
-  wantedPerSecond: number,
-  { collections, delayMs }: Look,
-  bare: RunResult,
-) {
-  const { answers, measuredMs, ownLateP99Ms, othersBusy, latencies } = result
+export function latencyFiguresOf(result: RunResult, wantedPerSecond: number, look: Look, bare: RunResult) {
+  const { garbageCollections, delayMs } = look
+  const { answers, measuredMs, ownLateP99Ms: generatorLateP99Ms, othersBusy, latencies } = result
   const collectionsPerSecond = (ofKind: number) =>
-    (collections.filter(({ kind }) => kind === ofKind).length / measuredMs) * 1000
+    (garbageCollections.filter(({ kind }) => kind === ofKind).length / measuredMs) * 1000
   return {
     requests: answers,
     wantedPerSecond,
@@ -59,12 +56,12 @@ export function latencyFiguresOf(
     latencyMaxMs: latencies.maxMs,
     bareP99Ms: bare.latencies.p99Ms,
     bareMaxMs: bare.latencies.maxMs,
-    ownLateP99Ms,
+    generatorLateP99Ms,
     loopDelayP99Ms: delayMs.p99,
     loopDelayMaxMs: delayMs.max,
-    youngPerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MINOR),
-    wholePerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MAJOR),
-    longestCollectionMs: Math.max(0, ...collections.map(({ ms }) => ms)),
+    minorCollectionsPerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MINOR),
+    majorCollectionsPerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MAJOR),
+    longestCollectionMs: Math.max(0, ...garbageCollections.map(({ ms }) => ms)), // of any kind
     workerBusy: result.usages[0]!.cpuMs / measuredMs,
     othersBusy,
   }

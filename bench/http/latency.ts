@@ -15,18 +15,24 @@ import type { StoreKind } from '../../test/harness/service.ts'
 import { latencyFiguresOf, type Run } from './figures.ts'
 import type { RunResult } from './prebuilt.ts'
 import type { Look } from './probe.ts'
-import { onBare, onService, type Rig, type Target } from './target.ts'
+import { onBare, onService, RATE_WARM_UP_MS, type Rig, type Target } from './target.ts'
 import type { Endpoint } from './traffic.ts'
 
-/** A warm-up takes as long as --warmup says, a pilot as long as --seconds, but each at least the first of these and its own most. */
-const [SHORTEST_MS, WARM_UP_MS_MAX, PILOT_MS_MAX] = [300, 1500, 1000]
+/** A warm-up takes as long as --warmup says, a pilot as long as --seconds, but each at least SPAN_MS_MIN and at most its own maximum. */
+const SPAN_MS_MIN = 300
+const WARM_UP_MS_MAX = 1500
+const PILOT_MS_MAX = 1000
 const PILOTS_MAX = 4
+/** Before each pilot, in parts of its time. */
+const PILOT_WARM_UP = 0.25
 /** A rate is found when the worker is as busy as wanted, within this share of it. */
 const SHARE_OFF_MAX = 0.08
-/** How many requests to build for a second of warm-up, and for a second at a rate that keeps the worker busy: more than it takes. */
-const [REQUESTS_A_WARM_UP_SECOND, REQUESTS_A_BUSY_SECOND] = [60_000, 18_000]
+/** How many requests to build for a second of warm-up: more than the service can take. */
+const REQUESTS_A_WARM_UP_SECOND = 60_000
+/** How many to build for a second that keeps the worker busy. No pilot's rate is higher, so that none uses up the requests of those after it. */
+const REQUESTS_A_BUSY_SECOND = 18_000
 
-const spanMs = (seconds: number, mostMs: number) => Math.min(mostMs, Math.max(SHORTEST_MS, seconds * 1000))
+const spanMs = (seconds: number, mostMs: number) => Math.min(mostMs, Math.max(SPAN_MS_MIN, seconds * 1000))
 const warmUpMsOf = ({ options }: Rig) => spanMs(options.warmup, WARM_UP_MS_MAX)
 
 /** Measures at each rate that `--busy` asks for. */
@@ -36,16 +42,17 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
   try {
     const { answerBytes, measured } = await measureShares(rig, endpoint, store, percents)
     return await onBare(rig, answerBytes, async target => {
-      await target.load(warmUpMsOf(rig))
+      await target.closedLoop(warmUpMsOf(rig))
       const runs: Run[] = []
       for (const { busy, rate, look, result } of measured) {
-        const bare = await target.pace(rate, measureMs)
+        const bare = await target.atRate(rate, measureMs)
         runs.push({ endpoint, server: store, busy, figures: latencyFiguresOf(result, rate, look, bare) })
       }
       return runs
     })
   } catch (error) {
-    return [{ endpoint, server: store, busy: percents[0], failure: (error as Error).message }]
+    const failure = (error as Error).message
+    return percents.map(busy => ({ endpoint, server: store, busy, failure })) // one service, and one bare server, for all rates
   }
 }
 
@@ -53,17 +60,17 @@ function measureShares(rig: Rig, endpoint: Endpoint, store: StoreKind, percents:
   const { seconds } = rig.options
   const sum = percents.reduce((total, busy) => total + busy / 100, 0)
   const pilotMs = spanMs(seconds, PILOT_MS_MAX)
-  // Each measurement is warmed up for half a second (Target.pace), each pilot for a quarter of its time.
-  const count = sum * (seconds + 0.5 + (PILOTS_MAX * 1.25 * pilotMs) / 1000) * REQUESTS_A_BUSY_SECOND
+  const pilotsMs = PILOTS_MAX * (1 + PILOT_WARM_UP) * pilotMs
+  const count = sum * (seconds + (RATE_WARM_UP_MS + pilotsMs) / 1000) * REQUESTS_A_BUSY_SECOND
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
-    const worker = target.pids[0]!
+    const { workerPid } = target
     const measured: { busy: number; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers // of a request, as last measured
     for (const busy of percents) {
       const rate = await rateFor(target, busy / 100, costMs, pilotMs)
-      await rig.probe.ask(worker, 'start')
-      const result = await target.pace(rate, seconds * 1000)
-      measured.push({ busy, rate, look: await rig.probe.ask(worker, 'stop'), result })
+      await rig.probe.start(workerPid)
+      const result = await target.atRate(rate, seconds * 1000)
+      measured.push({ busy, rate, look: await rig.probe.stop(workerPid), result })
       costMs = result.usages[0]!.cpuMs / result.answers
     }
     return { answerBytes: Math.round(warm.answerBytes), measured }
@@ -79,10 +86,9 @@ export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise
   const file = join(PROFILES, `${endpoint}-${store}.cpuprofile`)
   mkdirSync(PROFILES, { recursive: true })
   return onWarmService(rig, endpoint, store, seconds * 2 * REQUESTS_A_BUSY_SECOND, async target => {
-    const worker = target.pids[0]!
-    await rig.probe.ask(worker, 'profile')
-    await target.load(seconds * 1000)
-    writeFileSync(file, JSON.stringify((await rig.probe.ask(worker, 'stop')).profile))
+    await rig.probe.profile(target.workerPid)
+    await target.closedLoop(seconds * 1000)
+    writeFileSync(file, JSON.stringify((await rig.probe.stop(target.workerPid)).profile))
     return file
   })
 }
@@ -98,16 +104,16 @@ function onWarmService<Result>(
   const warmUpMs = warmUpMsOf(rig)
   const requests = Math.ceil((warmUpMs / 1000) * REQUESTS_A_WARM_UP_SECOND + count)
   const wanted = { endpoint, store, count: requests, env: rig.probe.env }
-  return onService(rig, wanted, async target => measure(target, await target.load(warmUpMs)))
+  return onService(rig, wanted, async target => measure(target, await target.closedLoop(warmUpMs)))
 }
 
-/** The rate at which the worker is busy for this share of the time. @param costMs CPU time of a request, as last measured */
+/** The rate at which the worker is busy for this share of the time; the last correction is not tried. @param costMs CPU time of a request, as last measured */
 async function rateFor(target: Target, share: number, costMs: number, pilotMs: number): Promise<number> {
   // CPU time comes in ticks of 10 ms. A short run on a busy machine may have none, which would ask for an endless rate.
   const within = (perSecond: number) => Math.max(1, Math.min(perSecond, share * REQUESTS_A_BUSY_SECOND))
   let rate = within((share * 1000) / costMs)
   for (let pilot = 0; pilot < PILOTS_MAX; pilot++) {
-    const { usages, measuredMs } = await target.pace(rate, pilotMs, pilotMs / 4)
+    const { usages, measuredMs } = await target.atRate(rate, pilotMs, pilotMs * PILOT_WARM_UP)
     const busy = usages[0]!.cpuMs / measuredMs
     if (Math.abs(busy / share - 1) <= SHARE_OFF_MAX) break
     rate = within(rate * (share / busy))

@@ -1,6 +1,6 @@
 /** Loads of requests that were built before, one of each visitor: sending one costs the generator almost nothing. */
 
-import type { Latencies, Line, Measured } from '../../test/harness/load/load.ts'
+import type { Latencies, Line, LoadTarget, LoadTimes, Measured } from '../../test/harness/load/load.ts'
 import { CLOSED_LOOP, Load, Times } from '../../test/harness/load/load.ts'
 import { requestAt, type Traffic } from './traffic.ts'
 
@@ -13,14 +13,9 @@ export interface Requests {
   next: number
 }
 
-export interface RunSpec {
-  /** Port on 127.0.0.1. */
-  readonly port: number
-  /** Processes whose CPU time is measured. */
-  readonly pids: readonly number[]
+export interface RunSpec extends Pick<LoadTarget, 'port'>, Pick<LoadTimes, 'pids' | 'measureMs'> {
   /** What the body of every answer must contain; empty: anything. */
   readonly marker: string
-  readonly measureMs: number
   readonly warmUpMs?: number
   /** Without it, a request follows whenever another was answered. */
   readonly perSecond?: number

@@ -1,6 +1,7 @@
 /**
- * Loaded into the measured server's processes by NODE_OPTIONS: tells on a socket what the worker's thread did between two questions.
- * Plain JavaScript, since the server runs without a loader.
+ * Loaded into the measured server's processes by NODE_OPTIONS: tells on a socket what the worker's thread did. probe.ts sends `start`
+ * or `profile`, and later `stop`, each over a connection of its own; the answer is JSON. Plain JavaScript, since the server runs
+ * without a loader.
  */
 
 import cluster from 'node:cluster'
@@ -10,20 +11,20 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 
 const folder = process.env.BENCH_PROBE
-/** Each sample costs some 10 us. */
+/** Each sample costs some 10 us, so profiling takes 2 % of the thread's time. */
 const SAMPLE_US = 500
 
 if (folder && cluster.isWorker) {
   const delays = monitorEventLoopDelay({ resolution: 1 })
-  let collections = []
+  let garbageCollections = []
   let session
   const observer = new PerformanceObserver(list => {
     for (const { duration, detail } of list.getEntries())
-      collections.push({ ms: duration, kind: detail.kind })
+      garbageCollections.push({ ms: duration, kind: detail.kind })
   })
   const answers = {
     async start() {
-      collections = []
+      garbageCollections = []
       observer.observe({ entryTypes: ['gc'] })
       delays.reset()
       delays.enable()
@@ -43,7 +44,8 @@ if (folder && cluster.isWorker) {
       const profile = session && (await session.post('Profiler.stop')).profile
       session?.disconnect()
       session = undefined
-      return { collections, delayMs: { p99: delays.percentile(99) / 1e6, max: delays.max / 1e6 }, profile }
+      const delayMs = { p99: delays.percentile(99) / 1e6, max: delays.max / 1e6 }
+      return { garbageCollections, delayMs, profile }
     },
   }
   createServer(socket => {

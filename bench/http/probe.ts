@@ -1,15 +1,16 @@
-/** Looks into a measured worker: its event loop's delay, its garbage collections, and its CPU profile. */
+/** Looks into a measured worker (event loop, garbage collections, CPU profile), where probe.mjs listens on a socket named by the process id. */
 
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { temporaryDir } from '../../test/harness/temporary.ts'
 
-/** What a worker's thread did since it was asked to start, or to profile. */
+/** What a worker's thread did between `start` or `profile` and `stop`. */
 export interface Look {
-  /** How late the event loop came to a timer of 1 ms, in milliseconds. */
+  /** How long the event loop took to come to a timer of 1 ms: little more than 1 if nothing holds it up. */
   readonly delayMs: { readonly p99: number; readonly max: number }
-  readonly collections: readonly { readonly ms: number; readonly kind: number }[]
+  /** Kinds are the constants NODE_PERFORMANCE_GC_* of node:perf_hooks. */
+  readonly garbageCollections: readonly { readonly ms: number; readonly kind: number }[]
   /** A CPU profile (Chrome DevTools Protocol, Profiler.Profile), if one was asked for. */
   readonly profile?: object
 }
@@ -22,10 +23,13 @@ export class Probe {
     BENCH_PROBE: this.#folder,
   }
 
-  /** @returns the look, if the order is `stop`; an empty object otherwise */
-  async ask(pid: number, order: 'start' | 'profile' | 'stop'): Promise<Look> {
+  start = (pid: number) => this.#ask(pid, 'start')
+  profile = (pid: number) => this.#ask(pid, 'profile')
+  stop = async (pid: number): Promise<Look> => JSON.parse(await this.#ask(pid, 'stop'))
+
+  async #ask(pid: number, order: string): Promise<string> {
     const socket = connect(join(this.#folder, String(pid)))
     socket.write(order)
-    return JSON.parse(await text(socket))
+    return await text(socket)
   }
 }

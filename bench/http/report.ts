@@ -23,19 +23,26 @@ import type { Options } from './options.ts'
 import { CONNECTIONS } from './prebuilt.ts'
 import type { Endpoint } from './traffic.ts'
 
-/** CPU time of a request by the bare server, on the core for which `redisUs` is told. */
+/** CPU time that the bare server needs for a request on the core for which the budgets `redisUs` are stated; `budgetOf` scales them. */
 const BARE_US = 7.5
-/** CPU budgets of a request, with 64 connections and a new address for each: times the bare server's, by store; of Redis, in microseconds. */
-const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', number>>>> = {
-  challenge: { redis: 2.2, embedded: 1.9, redisUs: 4.5 },
-  verify: { redis: 2.4, embedded: 2.2, redisUs: 4.5 },
-  'verify-token': { redis: 2.3, embedded: 2.3, redisUs: 6 },
+/** CPU budgets of a request, with 64 connections and a new address for each. */
+interface Budget {
+  /** The service's CPU time over the bare server's, on each store. */
+  readonly timesBare: Readonly<Record<StoreKind, number>>
+  /** CPU time of Redis, in microseconds. */
+  readonly redisUs: number
+}
+
+const BUDGETS: Readonly<Record<Endpoint, Budget>> = {
+  challenge: { timesBare: { redis: 2.2, embedded: 1.9 }, redisUs: 4.5 },
+  verify: { timesBare: { redis: 2.4, embedded: 2.2 }, redisUs: 4.5 },
+  'verify-token': { timesBare: { redis: 2.3, embedded: 2.3 }, redisUs: 6 },
 }
 
 /** All repetitions of one case. */
 export interface Row extends Pick<Run, 'endpoint' | 'server' | 'busy'> {
   readonly isOk: boolean
-  /** Why the figures are worth less than others, or nothing. */
+  /** Reasons to trust the figures less, or not at all. */
   readonly notes: readonly string[]
   readonly figures: Spreads<AnyFigures>
 }
@@ -43,24 +50,24 @@ export interface Row extends Pick<Run, 'endpoint' | 'server' | 'busy'> {
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8
 /** A generator whose event loop is later than this was held up, or had too much to do. */
-const OWN_LATE_MS_MAX = 5
+const GENERATOR_LATE_MS_MAX = 5
 
 export function rowsOf(runs: readonly Run[]): Row[] {
   return grouped(runs, ({ endpoint, server, busy }) => `${endpoint} ${server} ${busy}`).map(same => {
     const { endpoint, server, busy } = same[0]!
     const figures = spreadsOf(same.flatMap(run => run.figures ?? []))
-    const { workerBusy, cpuUs, othersBusy, ownLateP99Ms } = figures
+    const { workerBusy, cpuUs, othersBusy, generatorLateP99Ms } = figures
     const failure = same.find(run => run.failure !== undefined)?.failure
     const isIdle = busy === undefined && workerBusy !== undefined && workerBusy.median < BUSY_MIN
     // The worst repetition counts: one in which the generator lagged spoils what it is compared with.
-    const lateMs = ownLateP99Ms?.max ?? 0
+    const lateMs = generatorLateP99Ms?.max ?? 0
     const notes = [
       failure === undefined ? '' : `FAILED: ${failure}`,
       disturbanceNote(othersBusy?.median),
       ...new Set(same.flatMap(run => run.notes ?? [])),
       isIdle ? 'worker not busy' : '',
       cpuUs === undefined ? '' : rangeNote(cpuUs),
-      lateMs > OWN_LATE_MS_MAX ? `the generator lagged (99%: ${lateMs.toFixed(1)} ms)` : '',
+      lateMs > GENERATOR_LATE_MS_MAX ? `the generator lagged (99%: ${lateMs.toFixed(1)} ms)` : '',
     ]
     return { endpoint, server, busy, isOk: failure === undefined, notes: notes.filter(Boolean), figures }
   })
@@ -84,21 +91,21 @@ const SHOWN = [
   'timesBare',
 ] as const
 
-type Budgeted = 'timesBare' | 'redisUs'
-
 /** What a case may cost: against the bare server, and Redis on a core as fast as this one; undefined where there is no budget. */
-function budgetOf({ endpoint, server }: Row, name: Budgeted, rows: readonly Row[]) {
+function budgetOf({ endpoint, server }: Row, name: keyof Budget, rows: readonly Row[]) {
   if (server === 'bare' || (name === 'redisUs' && server !== 'redis')) return undefined
-  if (name === 'timesBare') return BUDGETS[endpoint][server]
+  if (name === 'timesBare') return BUDGETS[endpoint].timesBare[server]
   const bare = rows.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
   return bare && (BUDGETS[endpoint].redisUs * bare.median) / BARE_US
 }
 
-/** How far the p99 at this share of the worker may lie above that of the bare server at the same rate. */
-const [TAIL_BUSY, TAIL_MS_MAX] = [50, 5]
+/** With the worker so busy, in per cent, ... */
+const TAIL_BUSY = 50
+/** ... the p99 may lie this far above that of the bare server at the same rate. */
+const TAIL_MS_MAX = 5
 
 export function aimsOf(rows: readonly Row[]): Aim[] {
-  const words = { timesBare: "times the bare server's CPU time", redisUs: "us of Redis' CPU time" } as const
+  const words = { timesBare: "times the bare server's CPU time", redisUs: "us of Redis' CPU time" }
   return rows.flatMap((row): Aim[] => {
     const { endpoint, server, busy, figures } = row
     const { latencyP99Ms, bareP99Ms } = figures
@@ -108,6 +115,7 @@ export function aimsOf(rows: readonly Row[]): Aim[] {
       const about = `/${endpoint} on ${server}: ${words[name]} at most ${budget.toFixed(1)}`
       return [{ about, isMet: spent.median <= budget, found: text(spent, 2) }]
     })
+    // Rows at a fixed rate have no CPU time of a request, and so no budgets.
     if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return budgets
     const aboveMs = latencyP99Ms.median - bareP99Ms.median
     const what = `p99 at most ${TAIL_MS_MAX} ms above the bare server's`
@@ -125,7 +133,7 @@ const BUSY: Cell<Row> = [
 ]
 
 function loadTable(rows: readonly Row[]): string {
-  const budget = (name: Budgeted, digits: number): Cell<Row> => {
+  const budget = (name: keyof Budget, digits: number): Cell<Row> => {
     const words = (row: Row) => {
       const [spent, most] = [row.figures[name], budgetOf(row, name, rows)]
       if (most === undefined) return ''
@@ -163,8 +171,8 @@ const LATENCY_CELLS = [
   figure('bare max', 'bareMaxMs', 1),
   figure('loop p99', 'loopDelayP99Ms', 1),
   figure('loop max', 'loopDelayMaxMs', 1),
-  figure('young/s', 'youngPerSecond', 1),
-  figure('whole/s', 'wholePerSecond', 2),
+  figure('young/s', 'minorCollectionsPerSecond', 1),
+  figure('whole/s', 'majorCollectionsPerSecond', 2),
   figure('longest ms', 'longestCollectionMs', 1),
   NOTES,
 ]
@@ -181,7 +189,7 @@ Latencies here are those of a closed loop: the load waits when the server does.`
 const LATENCY_LEGEND = `\
 Rates at which the worker is so busy. Latency runs from when a request was due, whether or not it could be sent then, to the last
 byte of its answer. bare: the bare server at the same rate, which has the delays of the machine and of the generator, the floor of what
-can be told here. loop: how late the worker's event loop came to a timer of 1 ms. young, whole: collections of the young generation
+can be told here. loop: how long the worker's event loop took to come to a timer of 1 ms. young, whole: collections of the young generation
 and of the whole heap; longest: the longest pause for one.`
 
 const INTRO =

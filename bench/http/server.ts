@@ -13,13 +13,11 @@ import type { TrafficTarget } from './traffic.ts'
 /** One worker, whose CPU time is then that of the requests. */
 const ENVIRONMENT = {
   POWGATE_WORKERS: '1',
-  // What is measured is the store: an outage must show, and a pause of a busy machine must not become one.
-  POWGATE_FAIL_OPEN: 'none',
-  POWGATE_STORE_DEADLINE_MS: '2000',
-  POWGATE_OVERLOAD_MS: '0',
-  // Requests are built some time before they are sent.
-  POWGATE_CHALLENGE_SECONDS: '600',
-  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+  POWGATE_FAIL_OPEN: 'none', // every answer needs the store: none comes from the worker's memory
+  POWGATE_STORE_DEADLINE_MS: '2000', // so that a pause of a busy machine is no outage
+  POWGATE_OVERLOAD_MS: '0', // never sheds load
+  POWGATE_CHALLENGE_SECONDS: '600', // requests are built some time before they are sent
+  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', // each request names its visitor in X-Forwarded-For
   ...UNLIMITED_REDEMPTIONS,
 }
 
@@ -28,7 +26,7 @@ export async function startService(kind: StoreKind, env: Record<string, string> 
   const service = await TestService.start(kind, { ...ENVIRONMENT, ...env })
   try {
     const workers = workerPids(service.pid)
-    if (workers.length !== 1) throw new Error(`${workers.length} processes, 1 worker`)
+    if (workers.length !== 1) throw new Error(`expected 1 worker, found ${workers.length}`)
     const store = storePid(service.pid)
     return {
       port: service.port,
@@ -48,5 +46,5 @@ export async function startService(kind: StoreKind, env: Record<string, string> 
 async function prepare(service: TestService): Promise<TrafficTarget> {
   const site = await service.createSite({ difficulty: FREE })
   const { storeEpoch } = await claimsAt(service.url, site)
-  return { secret: TEST_SECRET, siteKey: site.siteKey, apiKeys: [site.apiKey], storeEpoch }
+  return { secret: TEST_SECRET, siteKey: site.siteKey, apiKey: site.apiKey, storeEpoch }
 }

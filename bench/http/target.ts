@@ -1,4 +1,4 @@
-/** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
+/** A measured server under one load after another. Built requests to a service are used up: each load goes on where the last one ended. */
 
 import type { OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
@@ -20,18 +20,23 @@ export interface Rig {
 type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids'>
 export type Target = ReturnType<typeof targetOf>
 
-/**
- * @param marker what each body must contain; '' means the bare server: any body will do, and requests are sent again when they run out
- * @param seeded how many visitors have fetched their challenge; only of /verify
- */
+/** Each rate is sent for so long before it is measured. */
+export const RATE_WARM_UP_MS = 500
+
+/** @param marker what each body must contain; '' means the bare server: any body will do, and requests are sent again when they run out */
 function targetOf({ load }: Rig, { port, ownPids, redisPids }: Server, marker: string, seeded?: number) {
   const spec = { port, pids: [...ownPids, ...redisPids], marker, recycles: marker === '' }
   return {
-    /** Process ids of the server; the first is the worker. */
-    pids: ownPids,
+    workerPid: ownPids[0]!,
+    /** Number of the server's own processes, which come first in the results. */
+    ownCount: ownPids.length,
+    /** How many visitors have fetched their challenge; only for /verify. */
     seeded,
-    load: (measureMs: number, warmUpMs = 0) => load.ask<RunResult>({ run: { ...spec, measureMs, warmUpMs } }),
-    pace: (perSecond: number, measureMs: number, warmUpMs = 500) =>
+    /** Sends requests as fast as they are answered. */
+    closedLoop: (measureMs: number, warmUpMs = 0) =>
+      load.ask<RunResult>({ run: { ...spec, measureMs, warmUpMs } }),
+    /** Sends requests at this rate, whatever the server does. */
+    atRate: (perSecond: number, measureMs: number, warmUpMs = RATE_WARM_UP_MS) =>
       load.ask<RunResult>({ run: { ...spec, perSecond, measureMs, warmUpMs } }),
   }
 }
@@ -41,7 +46,7 @@ interface Wanted {
   readonly store: StoreKind
   /** Requests to build. */
   readonly count: number
-  /** For how long challenges are fetched, SEED_MS_MAX at most. */
+  /** For how long the visitors of /verify fetch challenges, SEED_MS_MAX at most. */
   readonly seedMs?: number
   readonly env?: Record<string, string>
 }
@@ -59,7 +64,8 @@ export async function onService<Result>(
     const fetchChallenges = async () => {
       const measureMs = Math.min(SEED_MS_MAX, seedMs)
       const run = { port: service.port, pids: [], marker: MARKERS.challenge, measureMs }
-      return (await rig.load.ask<RunResult>({ run, others: { ...traffic, endpoint: 'challenge' } })).sent
+      const others = { ...traffic, endpoint: 'challenge' } as const // requests of this run alone, of the same visitors
+      return (await rig.load.ask<RunResult>({ run, others })).sent
     }
     const seeded = endpoint === 'verify' ? await fetchChallenges() : undefined
     return await measure(targetOf(rig, service, MARKERS[endpoint], seeded))

@@ -2,8 +2,8 @@
  * Valid requests, each different, built in advance so that sending one costs the generator almost nothing.
  *
  * Nonces and tokens are minted with the service's own secret, as another host of the installation would. Nonces state 0 bits,
- * so any counter solves them, at a site of difficulty FREE: the service does exactly the work of a real check, and nobody spends
- * hours on solving.
+ * so any counter solves them, at a site whose difficulty is 0 bits too: the service does exactly the work of a real check, and nobody
+ * spends hours on solving.
  */
 
 import { parseAddress } from '../../src/addresses/address.ts'
@@ -27,7 +27,7 @@ export const MARKERS: Readonly<Record<Endpoint, string>> = {
 export interface TrafficTarget {
   readonly secret: string
   readonly siteKey: string
-  readonly apiKeys: readonly string[]
+  readonly apiKey: string
   readonly storeEpoch: number
 }
 
@@ -45,12 +45,12 @@ export interface Traffic {
 }
 
 const REQUEST_BYTES_MAX = 1024
-/** Hosts of the backend of the one site, which redeem its tokens with one key; at most 256, for addresses differ in one byte. */
+/** Hosts of the site's backend, which redeem its tokens; at most 256, for addresses differ in one byte. */
 const CALLERS = 8
 const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
 const ISSUED_WITHIN_MS = 10_000
-/** Visitors of /verify fetch their challenges for this time at most: the store keeps the first for a minute until its solution comes. */
+/** Visitors of /verify fetch their challenges for this time at most: the store keeps an address' record for a minute, and the first must still have theirs. */
 export const SEED_MS_MAX = 30_000
 
 export function buildTraffic(spec: TrafficSpec): Traffic {
@@ -72,13 +72,12 @@ export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
   return bytes.subarray(index === 0 ? 0 : ends[index - 1]!, ends[index]!)
 }
 
-/** Maps indexes to all integers below 2^24, each once since the factor is odd: neighbours in time are no neighbours as keys. */
+/** Maps indexes to all integers below 2^24, each once since the factor is odd: nonces and tokens that follow each other are no neighbours as keys. */
 function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
 }
 
 interface Visitor {
-  /** Below ADDRESSES_MAX, each once. */
   readonly id: number
   readonly address: string
 }
@@ -100,9 +99,7 @@ function visitorHeaders({ target }: TrafficSpec): string {
 }
 
 /** Requests come as from a load balancer, each naming a client address of its own. */
-function forwardedLine(address: string): string {
-  return `X-Forwarded-For: ${address}\r\n`
-}
+const forwardedLine = (address: string) => `X-Forwarded-For: ${address}\r\n`
 
 function challengeWriter(spec: TrafficSpec): Writer {
   const headers = visitorHeaders(spec)
@@ -125,8 +122,8 @@ function verifyWriter(spec: TrafficSpec): Writer {
 }
 
 function verifyTokenWriter(spec: TrafficSpec): Writer {
-  const { secret, storeEpoch, siteKey, apiKeys } = spec.target
-  const siteTag = siteTagOf(siteKey)
+  const { secret, storeEpoch, siteKey, apiKey } = spec.target
+  const siteTag = compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tokenTag
   const keyring = new Keyring([secret])
   const mint = nonceMinter(spec)
   const issuedAtMs = Date.now()
@@ -135,14 +132,10 @@ function verifyTokenWriter(spec: TrafficSpec): Writer {
     const address = parseAddress(visitor.address)!
     const claims = { nonce: mint(visitor), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
     const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
-    const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]!}\r\n`
+    const authorization = `Authorization: Bearer ${apiKey}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(`10.0.0.${id % CALLERS}`)}\r\n${body}`
   }
-}
-
-function siteTagOf(siteKey: string): string {
-  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tokenTag
 }
 
 /** Those of the measured service (server.ts), which checks them in nonces and tokens. */

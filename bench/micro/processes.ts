@@ -30,7 +30,7 @@ export class Processes {
 
   /** The figures of each step, taken in turn in one fresh process; rejects if it ends. */
   async measure(steps: readonly StepOf[], milliseconds: number): Promise<(Figures | Problem)[]> {
-    const { NODE_OPTIONS: _, ...env } = process.env
+    const { NODE_OPTIONS: _, ...env } = process.env // they might load something into what is measured
     const child = new OrderProcess<MeasureOrder>(join(this.#bench, 'bench/micro/child.js'), [], {
       execArgv: ['--expose-gc'],
       env,
@@ -51,7 +51,7 @@ export class Processes {
     for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true })
   }
 
-  /** Inside the tree, whose packages are looked for in the folders above. Git ignores it. */
+  /** The output lies inside the tree, so that Node.js finds the tree's packages in a folder above it. Git ignores it. */
   #compiled(root: string, files: readonly string[]): string {
     const dist = join(root, 'bench/dist')
     mkdirSync(dist, { recursive: true })
@@ -63,11 +63,11 @@ export class Processes {
     const config = join(folder, 'tsconfig.json')
     const project = { extends: join(root, 'tsconfig.json'), ...inputs, compilerOptions }
     writeFileSync(config, JSON.stringify(project))
-    // The imports of src, as package.json names them (`#typebox` in older trees): the nearest manifest above, bench's, has none.
+    // The imports of the measured modules, as package.json names them (`#typebox` in older trees): the nearest manifest above, bench's, has none.
     const manifest = { type: 'module', imports: { '#typebox': 'typebox', '#hashwx': './hashwx.js' } }
-    // A tree from before HashWX has none, and needs none.
-    const hashwx = [root, THIS_TREE].map(tree => join(tree, 'dist/hashwx.js')).find(path => existsSync(path))
-    if (hashwx !== undefined) copyFileSync(hashwx, join(folder, 'hashwx.js'))
+    // A tree from before HashWX has none, and needs none. It is never another tree's, which would be measured in both.
+    const hashwx = join(root, 'dist/hashwx.js')
+    if (existsSync(hashwx)) copyFileSync(hashwx, join(folder, 'hashwx.js'))
     writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
     const tsc = spawnSync(process.execPath, [TSC, '-p', config], { encoding: 'utf8' })
     if (tsc.status !== 0) {

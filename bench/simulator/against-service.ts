@@ -17,7 +17,7 @@ import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
 import { TEST_SECRET, TestService } from '../../test/harness/service.ts'
-import { type Challenge, Service, SITE } from './service.ts'
+import { type Challenge, SITE, SimulatedService } from './service.ts'
 import { Addresses, Draw } from './world.ts'
 
 type Work = 'none' | 'right' | 'wrong'
@@ -47,22 +47,26 @@ const SLOT_MS = 50 // of the trace, with one visit or none
 const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000]
 const WORKERS = 2
 const HISTORY_STEP_MS = 5000 // between two visits of the day before the trace
+/** The second argument of Addresses is the plan's number: each is used once in this file. */
 const CARRIER = new Addresses({ addresses: 250, perNetwork: 250 }, 7)
 /** Added in each minute of the trace: of two requests exactly a limit's minute apart, a millisecond would decide. Any few ms do. */
 const SHIFT_MS = 17
 const BASE = 16
 const SEEN_MS = 60_000 // for Redis to tell of all requests
-/** Begins the name of the address log in which a store counts a visitor's request: one command has it for each request. */
+/** Begins the name of an address log. Requests come one after another, so each has a script call of its own, with the log among its keys. */
 const ADMITTED = ':l:'
 /** A line of MONITOR: seconds, the database, and who sent the command: a client's address, or `lua` for one within a script. */
 const MONITORED = /^\+([\d.]+) \[\d+ (\S+)\]/
 
-/** Draws who comes in a slot: one who asks too often, wrong counters alone or among right ones, people, a /48 in bursts, a carrier. */
+/**
+ * Draws who comes in a slot, in this order: one who asks too often, wrong counters alone or among right ones, people, a /48 in bursts of
+ * twenty seconds a minute, a carrier. The numbers are shares of the slots, added up; the rest, about a third, stay empty.
+ */
 function traceOf(seconds: number, seed: number): Visit[] {
   const draw = new Draw(seed)
   const [greedy, wrong, mixed] = [1, 2, 3].map(start => new Addresses({ addresses: 1 }, start).get(0))
   const people = new Addresses({ addresses: 1000 }, 4)
-  const owner = new Addresses({ version: 6, addresses: 64, perNetwork: 64 }, 5)
+  const bursting = new Addresses({ version: 6, addresses: 64, perNetwork: 64 }, 5)
   return Array.from({ length: (seconds * 1000) / SLOT_MS }, (_, slot): Visit[] => {
     const slotMs = slot * SLOT_MS
     const atMs = slotMs + Math.floor(slotMs / MINUTE_MS) * SHIFT_MS
@@ -73,15 +77,15 @@ function traceOf(seconds: number, seed: number): Visit[] {
     if (luck < 0.32) return visit(mixed!, draw.share() < 0.3 ? 'wrong' : 'right')
     if (luck < 0.35) return visit(people.get(draw.below(people.count)), 'right')
     if (luck < 0.5)
-      return slotMs % MINUTE_MS < 20_000 ? visit(owner.get(draw.below(owner.count)), 'right') : []
+      return slotMs % MINUTE_MS < 20_000 ? visit(bursting.get(draw.below(bursting.count)), 'right') : []
     return luck < 0.65 ? visit(CARRIER.get(draw.below(CARRIER.count)), 'right') : []
   }).flat()
 }
 
 /** A day of a site whose people are many, and whose carrier is smaller than in the trace. */
-function historyUntil(endMs: number): Service {
+function historyUntil(endMs: number): SimulatedService {
   const clock = { nowMs: endMs - DAY_MS }
-  const history = new Service(clock, { base: BASE }, TEST_SECRET)
+  const history = new SimulatedService(clock, { base: BASE }, TEST_SECRET)
   const people = new Addresses({ addresses: 200_000 }, 6)
   const draw = new Draw(1)
   const visit = (address: Address) => {
@@ -96,7 +100,7 @@ function historyUntil(endMs: number): Service {
 }
 
 /** Writes meters as lua/visits/meters.lua does. */
-async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Promise<void> {
+async function putMeters(redis: Redis, { meters }: SimulatedService, siteKey: string): Promise<void> {
   const pipeline = redis.pipeline()
   for (const [name, meter] of meters) {
     const record = Buffer.alloc(METER_BYTES)
@@ -181,13 +185,13 @@ function answerOf({ status, json }: Answer): string {
   return json.passed ? 'passed' : 'failed'
 }
 
-/** Lets the simulator decide the same requests at the same times. @returns `bits`: those that were asked for, `differences` a line each */
-function compared(requests: readonly Request[], seen: readonly Seen[], { meters }: Service) {
+/** Lets the simulator decide the same requests at the same times, those of Redis' clock, by which the service decided. @returns `bits` that were asked for, `differences` a line each */
+function compared(requests: readonly Request[], seen: readonly Seen[], history: SimulatedService) {
   if (seen.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${seen.length}`)
   const clock = { nowMs: 0 }
-  const simulated = new Service(clock, { base: BASE }, TEST_SECRET)
-  simulated.meters = meters
+  const simulated = new SimulatedService(clock, { base: BASE }, TEST_SECRET)
+  simulated.meters = history.meters
   const connections = new Set(seen.map(({ connection }) => connection)).size
   if (connections !== WORKERS) throw new ToolError(`Redis saw ${connections} connections of workers`)
   const challenges = new Map<Address, Challenge>()
@@ -204,7 +208,7 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
 }
 
 function decided(
-  simulated: Service,
+  simulated: SimulatedService,
   { address, work }: Request,
   challenges: Map<Address, Challenge>,
 ): string {

@@ -1,7 +1,7 @@
 /** Aims of the policy, which bound figures of simulated scenarios: `npm run bench:effect -- --aims`. effect.md says why some are missed. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
-import { difficultyOf, NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
+import { difficultyOf, NO_TRAFFIC, priceOf, siteFree } from '../../src/domain/price.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
@@ -17,9 +17,10 @@ const END_RUSH_EVEN = 'end-rush, spread evenly'
 type ValueOf = (figures: Figures, result: Result) => number | undefined
 type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
 
-/** A scenario whose attacker shares the network of an office's people. */
+/** One of an office is the attacker, by the office's address. */
 const GRIEFER = ['nat-griefer']
 const OFFICES: readonly string[] = ['office-nat-0900', ...GRIEFER]
+/** Offices while others attack. */
 const BURST = ['offices-in-burst']
 /** An office has few people, so its figures are means of this many runs. */
 const OFFICE_RUNS = 20
@@ -75,8 +76,10 @@ export function aimTable(rows: readonly string[][]): string {
   return table('', cells, rows)
 }
 
+/** `collateral`: the rise of each figure among people, or an attacker's neighbours, while the attack lasts. */
 function ofPeople(quietP95: number): Aim[] {
-  const [lone, crowds] = [['lone'], ['flash-crowd', 'flash-crowd-dense']]
+  const lone = ['lone']
+  const crowds = ['flash-crowd', 'flash-crowd-dense']
   return [
     ['lone visitors: p95, s', 1, lone, figures => figures.all.p95],
     ['lone low phones: p95, s', 2, lone, figures => figures.byDevice['low phone']?.p95],
@@ -90,9 +93,9 @@ function ofPeople(quietP95: number): Aim[] {
       "an attacker's neighbours: more of them left, %",
       0.2,
       GRIEFER,
-      figures => 100 * figures.collateral!.gone,
+      ({ collateral }) => 100 * collateral!.gone,
     ],
-    ['neighbours of a griefer: score lost', 0.05, GRIEFER, figures => -figures.collateral!.score], // a loss is a negative rise
+    ['neighbours of a griefer: score lost', 0.05, GRIEFER, ({ collateral }) => -collateral!.score], // a loss is a negative rise
   ]
 }
 
@@ -103,19 +106,21 @@ function ofAttacks(attacked: readonly Scenario[], even: Result): Aim[] {
     attacks!.every(({ from, to }) => from > 0 && to < minutes),
   )
   const over = passing.map(({ name }) => name)
-  const [idle, rush] = [['challenge-only-inflation'], ['end-rush']]
-  const [slash48, owners] = [['v6-slash48'], ['v6-slash48', 'datacentre-24s']]
+  const idle = ['challenge-only-inflation']
+  const rush = ['end-rush']
+  const slash48 = ['v6-slash48']
+  const owners = [...slash48, 'datacentre-24s']
   const ofAnAddress = CONTRACT_LIMITS.verifyAddressSite
   return [
     ['requests without work: bits added to others', 0, idle, figures => figures.collateral?.bits],
     ["bursts over an even flow: people's work", 1.1, rush, (_, result) => workOf(result) / workOf(even)],
     ['bursts over an even flow: tokens', 1.1, rush, (_, result) => tokensOf(result) / tokensOf(even)],
-    ['one owner: tokens over the tolerated load', 2, owners, (_, result) => tokensOverTolerated(result)],
+    ['one owner: tokens over the tolerated load', 2, owners, (_, result) => tokensOverBudget(result)],
     ['a /48: tokens over those of an address', 16, slash48, (_, result) => tokensOf(result) / ofAnAddress],
     ['all attacks: p95 of people who come once, s', 1, attacks, figures => figures.byPeople.people?.p95],
     ['an attack: p95 of people in offices, s', 3, BURST, figures => figures.byPeople.office?.p95],
     ['after an attack: s until within half a bit', 120, over, figures => figures.recoverySeconds],
-    ['after an attack: s until at the base', 300, over, figures => figures.baseSeconds],
+    ['after an attack: s until at the base', 300, over, figures => figures.fullRecoverySeconds],
   ]
 }
 
@@ -136,23 +141,21 @@ function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, siteRates: { recent: siteRate, usual: 0 } } // so all above the free rate is an attack
   const { challenge, verify } = PRICES.ourMicroseconds
   const { challengeAddressSite: limitPerMinute } = CONTRACT_LIMITS
-  const returning = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs } // so it returns
-  const price = priceOf(returning, traffic, PRICING)
-  const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
-  return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
+  // The attacker's addresses return, and ask for too few challenges to pay for that.
+  const counts = { challenges: 0, limitPerMinute, accepted: PRICING.returningProofs }
+  const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, PRICING))
+  const attackerMicroseconds = 2 ** bits / PRICES.threadMhs[puzzle] // hashes over million hashes a second
+  return attackerMicroseconds / (challenge[puzzle] + verify[puzzle])
 }
 
 /** After `end-rush` comes the same attack as an even flow, to compare with. */
 function withEven(scenario: Scenario): Scenario[] {
   if (scenario.name !== 'end-rush') return [scenario]
-  const even = scenario.attacks!.map(attack => ({
-    ...attack,
-    rate: (attack.rate as { perMinute: number }).perMinute,
-  }))
+  const even = scenario.attacks!.map(one => ({ ...one, rate: (one.rate as { perMinute: number }).perMinute }))
   return [scenario, { ...scenario, name: END_RUSH_EVEN, attacks: even }]
 }
 
-/** Mean work of people while the attack lasts. */
+/** Mean work of people while the attack lasts. The scenarios of which this and tokensOf are asked have one attack. */
 function workOf({ scenario: { attacks, base }, measure }: Result): number {
   const { from, to } = attacks![0]!
   const during = measure.visits.filter(({ atMs }) => atMs >= from * 60_000 && atMs < to * 60_000)
@@ -173,8 +176,7 @@ function tokensOf({ scenario: { attacks }, measure }: Result): number {
   return sumOf(bins.map(({ attackTokens }) => attackTokens)) / (to - from - 1)
 }
 
-/** Over the proofs a minute up to which the load of the site is no attack. */
-function tokensOverTolerated(result: Result): number {
-  const usual = sumOf(result.scenario.people.map(({ rate }) => mostOf(rate)))
-  return tokensOf(result) / (PRICING.budgetFactor * Math.max(PRICING.siteUsualMin, usual))
+/** Over the site's budget, if all its people count as returning: at so many proofs a minute its load is no attack yet. */
+function tokensOverBudget(result: Result): number {
+  return tokensOf(result) / siteFree(sumOf(result.scenario.people.map(({ rate }) => mostOf(rate))), PRICING)
 }

@@ -6,9 +6,9 @@ import { type Attack, PRICES } from './scenario.ts'
 import type { Challenge } from './service.ts'
 import type { Addresses } from './world.ts'
 
-/** How long an attacker waits before a wrong counter. */
-const WAITS_MS = 50
-const SECOND_MS = 1000
+/** A wrong counter is sent so long after its challenge, as if it had been found fast. */
+const WRONG_AFTER_MS = 50
+const [SECOND_MS, MINUTE_MS] = [1000, 60_000]
 
 /** Arranges all requests of an attack. */
 export class Attacker {
@@ -58,8 +58,8 @@ export class Attacker {
       count.dropped++
       return
     }
-    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WAITS_MS
-    const heldUntilMs = holdUntil === 'expiry' ? answer.expiresAtMs - SECOND_MS : holdUntil * 60_000
+    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WRONG_AFTER_MS
+    const heldUntilMs = holdUntil === 'expiry' ? answer.expiresAtMs - SECOND_MS : holdUntil * MINUTE_MS
     const sentAtMs = Math.max(doneAtMs, heldUntilMs)
     if (sentAtMs >= answer.expiresAtMs) count.dropped++
     else timeline.at(sentAtMs, () => this.#send(answer, bot, isRight))
@@ -69,7 +69,8 @@ export class Attacker {
     const { draw, timeline, measure } = this.#world
     const hashes = draw.exponential(2 ** bits)
     const own = this.#botHashesPerMs?.[bot]
-    if (own !== undefined) return timeline.nowMs + hashes / own // which cost the attacker nothing
+    // A bot's browser costs the attacker nothing, and solves each challenge as if it had no other.
+    if (own !== undefined) return timeline.nowMs + hashes / own
     measure.ofAttack(this.#attack).hashes += hashes
     this.#freeAtMs = Math.max(this.#freeAtMs, timeline.nowMs) + hashes / this.#hashesPerMs
     return this.#freeAtMs

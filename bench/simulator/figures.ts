@@ -29,7 +29,7 @@ interface Visit {
 
 type AttackCount = ReturnType<typeof newCount>
 
-/** Challenges asked for, requests refused by a limit, challenges dropped, hashes of paid processors, tokens. */
+/** Challenges asked for; refused requests; challenges given up as too hard or too late; hashes of paid processors, not of bots' browsers; tokens. */
 const newCount = (attack: Attack) => ({ attack, asked: 0, refused: 0, dropped: 0, hashes: 0, accepted: 0 })
 
 export class Measure {
@@ -93,8 +93,9 @@ export function figuresOf(scenario: Scenario, measure: Measure) {
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count, puzzle)])),
     /** Attackers' processor time (native code) over ours; undefined without work. */
     workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs[puzzle] / measure.ourMicroseconds,
+    /** Until people's bits are as before the attack but for half a bit; then until they are no more than before. */
     recoverySeconds: recovery(scenario, measure, 0.5),
-    baseSeconds: recovery(scenario, measure, 0),
+    fullRecoverySeconds: recovery(scenario, measure, 0),
     collateral: collateralOf(scenario, measure.visits),
   }
 }
@@ -122,6 +123,7 @@ function quantilesOf(times: readonly (number | undefined)[]) {
  * less those before.
  */
 function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]) {
+  if (attacks.length === 0) return undefined
   const [from, to] = spanOf(attacks)
   const shared = new Set(attacks.flatMap(({ shares }) => shares ?? []))
   const neighbours = visits.filter(({ people }) => shared.size === 0 || shared.has(people))
@@ -152,13 +154,11 @@ function delaysBy(visits: readonly Visit[], key: 'people' | 'device') {
   return Object.fromEntries<ReturnType<typeof delaysOf>>(entries)
 }
 
-function attackFigures(
-  { attack, hashes, asked, refused, dropped, accepted }: AttackCount,
-  puzzle: PuzzleName,
-) {
+function attackFigures(count: AttackCount, puzzle: PuzzleName) {
+  const { attack, hashes, asked, refused, dropped, accepted } = count
   const { threads = 0, gpus = 0, from, to } = attack
   const { threadMhs, gpuMhs, threadDollarsPerHour, gpuDollarsPerHour, bytesPerToken } = PRICES
-  const price = PRICES.addresses[attack.address]!
+  const price = PRICES.addresses[attack.addressPrice]!
   const rate = threads * threadMhs[puzzle] + gpus * gpuMhs[puzzle]
   const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
   const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)
@@ -179,17 +179,19 @@ function attackFigures(
 }
 
 function meanBitsIn({ bins }: Measure, fromBin: number, toBin: number): number | undefined {
-  const some = bins.slice(Math.max(0, fromBin), toBin)
+  const some = bins.slice(fromBin, toBin)
   const challenges = sumOf(some.map(bin => bin.peopleChallenges))
   return challenges === 0 ? undefined : sumOf(some.map(bin => bin.peopleBits)) / challenges
 }
 
 /**
- * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
- * are over the minute from each ten seconds on, because single ten seconds exceed by chance, in one run of two, what counts as before:
- * the mean bits before the attack plus the tolerance, or those of the worst ten seconds if these were more.
+ * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack: at most the mean
+ * before it plus the tolerance, or the mean of the worst ten seconds before it if that is more. Later means are over a minute from each
+ * ten seconds on, because single ten seconds exceed that by chance in one run of two.
+ *
+ * @returns Infinity if the scenario's last minute is still harder; undefined if there is nothing to compare
  */
-function recovery({ attacks = [], minutes }: Scenario, measure: Measure, tolerance: number) {
+function recovery({ attacks = [], minutes }: Scenario, measure: Measure, toleranceBits: number) {
   if (attacks.length === 0) return undefined
   const [fromMs, toMs] = spanOf(attacks)
   const attackBin = Math.floor(fromMs / BIN_MS)
@@ -200,10 +202,12 @@ function recovery({ attacks = [], minutes }: Scenario, measure: Measure, toleran
   const quietBits = meanBitsIn(measure, 0, attackBin)
   if (overBin >= endBin || quietBits === undefined) return undefined
   const quiet = measure.bins.slice(0, attackBin).flatMap((_, bin) => meanBitsIn(measure, bin, bin + 1) ?? [])
-  const most = Math.max(quietBits + tolerance, ...quiet)
+  const most = Math.max(quietBits + toleranceBits, ...quiet)
+  const isHarder = (bin: number) => (meanBitsIn(measure, bin, bin + BINS_PER_MINUTE) ?? 0) > most
+  const lastBin = endBin - BINS_PER_MINUTE
+  if (isHarder(lastBin)) return Number.POSITIVE_INFINITY
   // Goes back from the scenario's end: the last minute that is harder than before the attack ends the recovery.
-  for (let bin = endBin - BINS_PER_MINUTE; bin >= overBin; bin--)
-    if ((meanBitsIn(measure, bin, bin + BINS_PER_MINUTE) ?? 0) > most)
-      return ((bin + 1 - overBin) * BIN_MS) / 1000
+  for (let bin = lastBin; bin >= overBin; bin--)
+    if (isHarder(bin)) return ((bin + 1 - overBin) * BIN_MS) / 1000
   return 0
 }

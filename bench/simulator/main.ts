@@ -1,4 +1,4 @@
-/** `npm run bench:effect`: what the policy costs attackers and people. */
+/** `npm run bench:effect`: the effect of the policy, simulated: what it costs attackers and people. */
 
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import { PUZZLES } from '../../src/protocol/proof.ts'
@@ -34,11 +34,13 @@ const DETAILS = `\
 Columns: seconds to a token (p50, p95, p99) of all people; x1/2, x2: the p95 of devices half and twice as fast; gone: left without
 a token; held: met a limit; bits: mean and highest of people's challenges; accepted: the attackers' tokens a minute; dollars: of the
 attackers per 1,000 tokens, as processors + GPUs + addresses + bytes; work: attackers' processor time over ours; back: seconds after
-the attack until people's bits are as before; others: what the attack adds to people's bits and takes from their score, of those
-behind the attackers' addresses if there are such. Work shows what a proof costs the attacker, and p95 and p99 over p50 the luck of
-a single counter.`
+the attack until people's bits are as before; others: what the attack adds to the bits and to the score of people, or only of those
+who share the attackers' addresses, if somebody does. Work shows what a proof costs the attacker; p95 and p99 over p50 show how much
+the luck of a search decides the wait.
 
-const CHECK_SECONDS = 300
+Of --against-service, --aims and --beside the first counts; --only and --json go with --beside, or with none of them.`
+
+const SERVICE_SECONDS = 300
 
 export const EFFECT = tool({
   name: 'bench:effect',
@@ -50,8 +52,8 @@ export const EFFECT = tool({
   run,
 })
 
-async function check(seed: number): Promise<number> {
-  const { requests, limited, bits, differences } = await compareWithService(CHECK_SECONDS, seed)
+async function tellDifferences(seed: number): Promise<number> {
+  const { requests, limited, bits, differences } = await compareWithService(SERVICE_SECONDS, seed)
   for (const difference of differences) tell(difference)
   const counts = `${requests} requests, ${limited} refused, difficulties ${bits.join(' ')}`
   process.stdout.write(`${counts}: ${differences.length} decided differently\n`)
@@ -59,15 +61,11 @@ async function check(seed: number): Promise<number> {
 }
 
 function tellAims({ seed, speed = 1, base, puzzle }: EffectOptions): number {
-  const rows = aimRows(
-    (scenario, index) => {
-      tell(scenario.name)
-      return simulate(scenario, { seed: seed + index, speed, puzzle })
-    },
-    puzzle,
-    base,
-  )
-  process.stdout.write(`${aimTable(rows)}\n`)
+  const run = (scenario: Scenario, index: number) => {
+    tell(scenario.name)
+    return simulate(scenario, { seed: seed + index, speed, puzzle })
+  }
+  process.stdout.write(`${aimTable(aimRows(run, puzzle, base))}\n`)
   return 0
 }
 
@@ -88,7 +86,7 @@ function tellBeside(options: EffectOptions): number {
 }
 
 async function run(options: EffectOptions): Promise<number> {
-  if (options.againstService) return check(options.seed)
+  if (options.againstService) return tellDifferences(options.seed)
   if (options.aims) return tellAims(options)
   if (options.beside) return tellBeside(options)
   const rows = chosen(options).map(one => resultsOf({ ...one, base: options.base ?? one.base }, options))
@@ -96,14 +94,14 @@ async function run(options: EffectOptions): Promise<number> {
   return 0
 }
 
-/** Simulates at each speed; the first is the one of the table. */
+/** Simulates at each speed: the table tells the figures of the first, and only the p95 of the others. */
 function resultsOf(scenario: Scenario, { seed, json, puzzle, speed: only }: EffectOptions): Result[] {
   return (only === undefined ? [1, 0.5, 2] : [only]).map(speed => {
     const startedAtMs = performance.now()
     const result = simulate(scenario, { seed, speed, puzzle })
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
     tell(`${scenario.name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
-    const figures = { scenario: scenario.name, speed, ...result.figures }
+    const figures = { scenario: scenario.name, puzzle, base: scenario.base, speed, ...result.figures }
     if (json) process.stdout.write(`${JSON.stringify(figures)}\n`)
     return result
   })

@@ -4,7 +4,7 @@ import type { Address } from '../../src/addresses/address.ts'
 import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
 import type { Measure } from './figures.ts'
 import type { People } from './scenario.ts'
-import type { Service, Solution } from './service.ts'
+import type { SimulatedService, Solution } from './service.ts'
 import type { Draw, Timeline } from './world.ts'
 
 /** Those of the widget (src/widget/service.ts and flow.ts): tries of a request that meets a limit, challenges in one verification. */
@@ -23,7 +23,7 @@ const TOKEN_MS = 300_000
 
 export interface World {
   readonly timeline: Timeline
-  readonly service: Service
+  readonly service: SimulatedService
   readonly draw: Draw
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */

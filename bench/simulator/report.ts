@@ -7,7 +7,7 @@ import type { Result } from './simulate.ts'
 /** A scenario at several speeds of people's devices: the first counts, of the others only the p95 is shown. */
 type Row = readonly Result[]
 
-/** Shows both puzzles, one result after another. */
+/** The columns of `--beside`, which gives each scenario a base, and each puzzle a row. */
 export const BESIDE_CELLS: readonly Cell<Result>[] = [
   [left('scenario'), ({ scenario }) => scenario.name],
   [left('puzzle'), ({ scenario: { base }, measure }) => `${measure.puzzle} ${base!.toFixed(2)}`],
@@ -31,7 +31,7 @@ export const CELLS: readonly Cell<Row>[] = [
   figure('work', ({ workRatio }) => workRatio?.toFixed(0)),
   figure('back s', ({ recoverySeconds }) => recoverySeconds?.toString()),
   figure(
-    'others',
+    'others', // what the attack adds to people's bits and score
     ({ collateral }) => collateral && `${signed(collateral.bits)}, ${signed(collateral.score)}`,
   ),
 ]
@@ -41,6 +41,7 @@ function figure(title: string, textOf: (figures: Figures) => string | undefined)
   return [right(title), ([first]) => textOf(first!.figures) ?? '']
 }
 
+/** The last attack is told; where there are several, the earlier ones only prepare or precede it. */
 function lastOf(attacks: Figures['attacks']): AttackFigures | undefined {
   return Object.values(attacks).at(-1)
 }

@@ -1,10 +1,10 @@
-/** The form of scenarios.json and busy-sites.json, and of prices.json. */
+/** Reads scenarios.json, busy-sites.json and prices.json, and tells the rates of scenarios. */
 
 import { readFileSync } from 'node:fs'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { AddressPlan } from './world.ts'
 
-/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of a period. */
+/** Per minute: one number; [minute, rate] pairs with straight lines between; or bursts in the last seconds of each period, over which `perMinute` is the mean. */
 export type Rate =
   | number
   | readonly (readonly [minute: number, perMinute: number])[]
@@ -42,32 +42,36 @@ export interface Attack {
   readonly addresses: AddressPlan
   /** Name of the people whose addresses it has; `addresses` then only tell how many are paid for. */
   readonly shares?: string
-  /** right: solves and redeems; none: asks only; wrong: sends wrong counters. */
+  /** right: solves and gets tokens; none: asks only; wrong: sends wrong counters. */
   readonly work: 'right' | 'none' | 'wrong'
   /** Threads of native code, and GPUs, that all its addresses share. */
   readonly threads?: number
   readonly gpus?: number
   /** Drops challenges of more bits. */
   readonly dropAbove?: number
-  /** Solutions are kept until this minute, or until their challenges have a second left, and sent all at once. */
+  /** All solutions are kept until this minute of the scenario and sent at once; or each until its challenge has a second left. */
   readonly holdUntil?: number | 'expiry'
   /** Solves in the browsers of this device class, one for each address, instead of threads. */
   readonly device?: string
   /** What an address costs: a key of `addresses` in prices.json. */
-  readonly address: string
+  readonly addressPrice: string
 }
 
 type ByPuzzle = Readonly<Record<PuzzleName, number>>
 
+/** prices.json tells where each comes from. */
 interface Prices {
+  /** Million hashes a second of one thread of native code. */
   readonly threadMhs: ByPuzzle
   readonly threadDollarsPerHour: number
   readonly gpuMhs: ByPuzzle
   readonly gpuDollarsPerHour: number
+  /** What an attacker sends and receives for a token. */
   readonly bytesPerToken: number
   readonly addresses: Readonly<
     Record<string, { readonly dollarsPerGb: number; readonly dollarsPerHour: number }>
   >
+  /** CPU time of the service and Redis for a request; a verification counts with its redemption. */
   readonly ourMicroseconds: Readonly<Record<'challenge' | 'verify', ByPuzzle>>
 }
 

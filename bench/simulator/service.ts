@@ -23,8 +23,10 @@ import type { Timeline } from './world.ts'
 export const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000 // of a challenge, as the settings have it by default
 const IPV6_PREFIX_BITS = 64
-/** The operator has told neither how many proofs a minute to expect, nor any network. */
-const [SITE_EXPECTED, IS_KNOWN_NETWORK] = [0, false] as const
+/** The operator expects no number of proofs a minute (`--usual-rate`). */
+const SITE_EXPECTED = 0
+/** The operator has named no network. */
+const IS_KNOWN_NETWORK = false
 /** How often records that time has emptied are looked for and dropped. */
 const SWEEP_MS = ACCEPTED_MS
 
@@ -49,7 +51,7 @@ export interface Solution {
 
 type SiteChoice = Pick<Scenario, 'base'> & { readonly puzzle?: PuzzleName }
 
-export class Service {
+export class SimulatedService {
   readonly puzzle: PuzzleName
   /** The meters by their names in Redis, without the shard. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
@@ -58,10 +60,11 @@ export class Service {
   /** Address logs (src/domain/address-log.ts) by visitor. */
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #tags: AddressTags
-  #firstProofs: readonly Meter[] = [] // set by `#metersOf`, which `#addProof` needs to come before it
   #sweptAtMs = 0
-  #proofs = 1 // the next one marks its nonce as used by this number
+  /** The next proof marks its nonce as used by this number. */
+  #nextMark = 1
 
+  /** @param secret the service's, if both have to name networks alike */
   constructor(
     clock: Pick<Timeline, 'nowMs'>,
     { puzzle = 'sha256', base = BASE_BITS[puzzle] }: SiteChoice,
@@ -93,21 +96,20 @@ export class Service {
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs
     const kind = isRight || isExpired ? LogKind.verification : LogKind.failedVerification
-    const spending = isRight && !isExpired ? { mark: this.#proofs++, keepMs: LIFETIME_MS } : undefined
+    const spending = isRight && !isExpired ? { mark: this.#nextMark++, keepMs: LIFETIME_MS } : undefined
     const admitted = this.#admit(kind, address, verifyAddress, verifyAddressSite, spending)
     if (admitted.status === 'limited') return admitted
     if (isExpired) return { status: 'expired' }
     if (!isRight) return { status: 'failed' }
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
-    // As in the service, the store counts the proof before the price is known, and takes it out again if that is too low.
+    // As in the service, the store counts the proof before the price is known, and takes it out again if it was too cheap.
     this.#addProof(meters, address, accepted, 1)
     const traffic = this.#trafficOf(address, meters)
-    if (checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING).isUnderpriced) {
-      this.#addProof(meters, address, accepted, -1)
-      // A client fetches a new challenge, as for one that has expired.
-      return { status: 'expired' }
-    }
+    const { isUnderpriced, isCapped } = checkPrice(challenge.bits, this.#bounds, accepted, traffic, PRICING)
+    if (isUnderpriced || isCapped) this.#addProof(meters, address, accepted, -1)
+    if (isUnderpriced) return { status: 'expired' } // a client fetches a new challenge, as for one that has expired
+    // Failures lower the score of a plain environment by 0.3 at most, so it stays above the threshold.
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
@@ -115,18 +117,16 @@ export class Service {
       difficulty: challenge.bits,
       addressFailures: countedFailures(failures, accepted),
     })
-    return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }
+    return { status: 'passed', score }
   }
 
   #metersOf(address: Address): Meters {
-    const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    this.#firstProofs = this.#tags.firstProofNames.map(name => this.#meter(name))
-    const names = [siteMeter(SITE.siteKey), ...this.#tags.networkMeters(address, key)]
-    const meters = metersFrom(
-      [...this.#firstProofs, ...names.map(name => this.#meter(name))],
-      this.#clock.nowMs,
-    )
-    fadeAll(meters, this.#clock.nowMs, PRICING)
+    const { nowMs } = this.#clock
+    const networks = this.#tags.networkMeters(address, this.#tags.keyOf(address, IPV6_PREFIX_BITS))
+    const names = [...this.#tags.firstProofNames, siteMeter(SITE.siteKey), ...networks]
+    const records = names.map(name => this.#meter(name))
+    const meters = metersFrom(records, nowMs)
+    fadeAll(meters, nowMs, PRICING)
     return meters
   }
 
@@ -137,7 +137,8 @@ export class Service {
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
     const { owner, wide } = networkPricing(address, PRICING).free
     addProof(meters, [siteFree(SITE_EXPECTED, PRICING), owner, wide], accepted, proofs, PRICING)
-    for (const time of this.#firstProofs) renewFirstProof(time, this.#clock.nowMs)
+    // The stores do so too when they take a proof out.
+    for (const name of this.#tags.firstProofNames) renewFirstProof(this.#meter(name), this.#clock.nowMs)
   }
 
   #meter(key: string): Meter {

@@ -5,7 +5,7 @@ import { Attacker } from './attackers.ts'
 import { type Figures, figuresOf, Measure } from './figures.ts'
 import { Visitor, type World } from './people.ts'
 import { mostOf, type Rate, rateAt, type Scenario } from './scenario.ts'
-import { Service } from './service.ts'
+import { SimulatedService } from './service.ts'
 import { Addresses, Draw, Timeline } from './world.ts'
 
 const MINUTE_MS = 60_000
@@ -30,7 +30,7 @@ export function simulate(scenario: Scenario, { seed, speed, puzzle = 'sha256' }:
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes } = scenario
-  const service = new Service(timeline, { ...scenario, puzzle })
+  const service = new SimulatedService(timeline, { ...scenario, puzzle })
   const measure = new Measure(puzzle)
   const world: World = { timeline, service, draw, measure, speed }
   const addressesOf = new Map<string, Addresses>()

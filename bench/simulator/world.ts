@@ -1,4 +1,4 @@
-/** The simulated world: its clock, its chance, and the addresses that visits come from. */
+/** What a simulated world (`World` of people.ts) is made of: a virtual clock, random draws, and the addresses that visits come from. */
 
 import type { Address } from '../../src/addresses/address.ts'
 

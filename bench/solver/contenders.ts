@@ -1,4 +1,4 @@
-/** The list of measured solvers. The browser's code imports this list too. */
+/** The measured solvers, and what the bench, its page and the page's workers tell each other. */
 
 import { FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 
@@ -22,9 +22,9 @@ export function puzzleOf(contender: ContenderName): PuzzleName {
 /** What a worker is asked to do. */
 export type Order =
   | { readonly kind: 'open'; readonly contender: ContenderName; readonly nonce: string }
-  /** Hash for so long; twice, the first time as a warm-up. */
+  /** Hash for so long; answered by a RunResult. The page sends it twice, the first as a warm-up. */
   | { readonly kind: 'run'; readonly ms: number }
-  /** Find the contender's first counter that gives the nonce so many zero bits, a multiple of four. */
+  /** Answer the contender's first counter that gives the nonce so many zero bits: a multiple of four, since Cap counts digits. */
   | { readonly kind: 'find'; readonly bits: number }
 
 export interface RunResult {
@@ -39,7 +39,7 @@ export interface PoolResult {
   readonly searchMs: number
 }
 
-/** The GPU's search, without threads. */
+/** A search of the GPU alone, without the widget's threads beside it. */
 export interface GpuRun {
   /** Time from the first use of WebGPU on the page until the answer of the first dispatch. */
   readonly startMs: number

@@ -13,7 +13,7 @@ import { installPeers } from '../packages.ts'
 import { choice, filter } from '../report/options.ts'
 import { machine, OUTPUT, publish } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
-import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
+import { figuresOf, gpuFigures, reportOf } from './report.ts'
 import type { Evaluating, Sizes } from './runs.ts'
 import { call, checkAll, measureGpu, measureRates, measureSolves } from './runs.ts'
 import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
@@ -42,8 +42,8 @@ const OPTIONS = {
     'Only solvers whose name holds it, such as powgate or cap.',
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
-  browser: choice(['chromium', ...DRIVEN_ENGINES], 'Where'),
-  gpu: choice(['no', 'card', 'software'], 'Also the GPU, through WebGPU in Chromium'),
+  browser: choice(['chromium', ...DRIVEN_ENGINES], 'Where to measure'),
+  gpu: choice(['no', 'card', 'software'], 'Which GPU to measure too, through WebGPU in Chromium'),
   slow: toggle('Instead: the whole widget, with 1, 1/4 and 1/16 of a core. Needs root, for a cgroup.'),
   ...OUTPUT,
 }
@@ -62,14 +62,15 @@ solver finds a wrong counter.`,
 })
 
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
+  const { browser, gpu, filter: contenders } = options
+  if (browser !== 'chromium' && (gpu !== 'no' || options.slow))
+    throw new UsageError('--gpu and --slow: only in Chromium')
   if (options.slow) {
     const sizes = options.quick ? SLOW_QUICK : SLOW
     const rows = await measureSlow(sizes)
     publish(slowReport(rows), rows, options)
     return 0
   }
-  const { browser, gpu, filter: contenders } = options
-  if (browser !== 'chromium' && gpu !== 'no') throw new UsageError('--gpu: only in Chromium')
   installPeers()
   const sizes = options.quick ? QUICK : FULL
   const site = await startSite()
@@ -117,18 +118,14 @@ async function inDriven(contenders: Contenders, sizes: Sizes, url: string, engin
   }
 }
 
-async function measureAll(
-  page: Evaluating,
-  browser: string,
-  contenders: Contenders,
-  sizes: Sizes,
-): Promise<SolverFigures> {
+async function measureAll(page: Evaluating, browser: string, contenders: Contenders, sizes: Sizes) {
   const { loadAverage } = machine()
   await eventually(10_000, 'the bench', () => page.evaluate("'bench' in globalThis"))
   const threads = await call(page, 'threadCount')
-  await checkAll(page, contenders)
+  await checkAll(page, contenders) // throws
   tell('all solvers find the right counters')
   const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads])
+  // The widget solves with its best kernel, so there is nothing to measure if that is filtered out.
   const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads) : []
   return figuresOf({ browser, loadAverage, sizes }, rates, solves)
 }

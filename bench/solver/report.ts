@@ -13,7 +13,7 @@ type RateRow = ReturnType<typeof rateRow>
 type SolveRow = ReturnType<typeof solveRow>
 type GpuFigures = ReturnType<typeof gpuFigures>
 
-/** Times @cap.js/wasm at least, on one thread. */
+/** How many times as fast as @cap.js/wasm solvers must be at least, on one thread. */
 const AIMS: readonly (readonly [contender: ContenderName, timesCapMin: number])[] = [
   ['simd', 4],
   ['scalar', 1],
@@ -41,7 +41,7 @@ export function gpuFigures(kind: string, runs: readonly GpuRun[]) {
 }
 
 function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) {
-  // With as many threads, in the same round.
+  // With as many threads. runs.ts measures all in each round, so samples at the same index are of the same round.
   const cap = rates.find(rate => rate.contender === 'cap' && rate.threads === threads)
   const { value: hashesPerSecond, othersBusy } = spreadsOf(samples)
   return {
@@ -56,12 +56,13 @@ function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) 
 
 function solveRow({ puzzle, difficulty, results }: Solves) {
   const searchMs = results.map(({ value }) => value.searchMs)
+  const { othersBusy } = spreadsOf(results.map(({ othersBusy }) => ({ othersBusy }))) // none where the system does not tell
   return {
     puzzle,
     difficulty,
     nonces: results.length,
     searchMs: { median: quantile(searchMs, 0.5), p95: quantile(searchMs, 0.95) },
-    othersBusy: spreadsOf(results.map(({ othersBusy }) => ({ othersBusy }))).othersBusy,
+    othersBusy,
   }
 }
 

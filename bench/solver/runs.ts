@@ -6,14 +6,8 @@ import { checkProof } from '../../src/domain/pow.ts'
 import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
 import { tell } from '../../test/harness/command-line.ts'
 import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
-import {
-  type BenchPage,
-  CONTENDERS,
-  type ContenderName,
-  type GpuRun,
-  type PoolResult,
-  puzzleOf,
-} from './contenders.ts'
+import type { BenchPage, ContenderName, GpuRun, PoolResult } from './contenders.ts'
+import { CONTENDERS, puzzleOf } from './contenders.ts'
 
 export interface Sizes {
   /** How often each rate is measured. */
@@ -123,17 +117,13 @@ export async function measureSolves(
 }
 
 /** Each in a new page, so that WebGPU starts anew. */
-export async function measureGpu(
-  browser: Browser,
-  url: string,
-  { repeat, measureMs }: Sizes,
-): Promise<GpuRun[]> {
+export async function measureGpu(browser: Browser, url: string, sizes: Sizes): Promise<GpuRun[]> {
   const runs: GpuRun[] = []
-  while (runs.length < repeat) {
+  while (runs.length < sizes.repeat) {
     const page = await browser.newPage()
     await page.goto(url)
     await page.waitForFunction(() => 'bench' in globalThis)
-    runs.push(await call(page, 'gpu', nonceOf(`gpu ${runs.length}`), measureMs))
+    runs.push(await call(page, 'gpu', nonceOf(`gpu ${runs.length}`), sizes.measureMs))
     await page.close()
   }
   return runs

@@ -105,9 +105,11 @@ export async function measureSlow(what: typeof SLOW): Promise<SlowRow[]> {
 
 async function measureIn(group: CpuGroup, { shares, puzzles, runs }: typeof SLOW): Promise<SlowRow[]> {
   const { service, gateway, pages } = await startSurroundings(UNLIMITED)
-  const before = childPids(process.pid)
-  const browser = await launchBrowser()
+  let launched: Browser | undefined
   try {
+    const before = childPids(process.pid)
+    const browser = await launchBrowser()
+    launched = browser
     for (const pid of childPids(process.pid)) if (!before.includes(pid)) group.add(pid)
     for (const [puzzle, bits] of puzzles) {
       const difficulty = { base: bits, min: bits, max: bits }
@@ -127,7 +129,7 @@ async function measureIn(group: CpuGroup, { shares, puzzles, runs }: typeof SLOW
     return rows
   } finally {
     group.limit(ALL_CORES)
-    await browser.close()
+    await launched?.close()
     for (const server of [pages, gateway, service]) await server.stop()
   }
 }

@@ -1,9 +1,9 @@
 /**
- * Drives a store as an event loop under load does: each turn asks for a number of operations at once, and turns
- * follow each other without a pause.
+ * Drives a store as an event loop under load does: each tick asks for a batch of operations at once, and batches follow each other
+ * without a pause.
  *
- *   loop   | turn 1: ask, ask, ... | turn 2: ask, ask, ... | answers of turn 1 | turn 3: ask, ask, ... |
- *   store                          | call of turn 1        | call of turn 2    |
+ *   loop   | batch 1: ask, ask, ... | batch 2: ask, ask, ... | answers of batch 1 | batch 3: ask, ask, ... |
+ *   store                           | call of batch 1        | call of batch 2    |
  */
 
 import { setFlagsFromString } from 'node:v8'
@@ -16,48 +16,43 @@ export interface Drive {
   readonly elapsedMs: number
   /** CPU time of this process, driver and store client together. */
   readonly cpuMs: number
-  /** Time from a turn's first question to its last answer. */
-  readonly longestTurnMs: number
+  /** The longest time from a batch's first question to its last answer. */
+  readonly longestBatchMs: number
 }
 
-/** While a server works on one turn the next is already on its way, so that it never waits for the driver. */
-const TURNS_UNDER_WAY = 2
+/** While a server works on one batch the next is already on its way, so that it never waits for the driver. */
+const BATCHES_UNDER_WAY = 2
 
-/** Sends all requests of one kind, each once. Rejects if any answer is not the one that a new visitor gets. @param batch operations in a turn */
-export function drive(
-  store: RequestStore,
-  operation: Operation,
-  visits: Visits,
-  batch: number,
-): Promise<Drive> {
+/** Sends all requests of one kind, each once. Rejects if any answer is not the one that a new visitor gets. @param batch how many at once */
+export function drive(store: RequestStore, operation: Operation, visits: Visits, batch: number) {
   const count = visits[operation].length
   const ask = ASKS[operation]
-  let [next, answered, underWay, longestTurnMs] = [0, 0, 0, 0]
+  let [next, answered, underWay, longestBatchMs] = [0, 0, 0, 0]
   let isPumping = false
-  return new Promise((resolve, reject) => {
+  return new Promise<Drive>((resolve, reject) => {
     const startedAtMs = performance.now()
     const cpuBefore = process.cpuUsage()
-    const startTurn = () => {
+    const startBatch = () => {
       const end = Math.min(count, next + batch)
       let rest = end - next
-      const turnAtMs = performance.now()
+      const askedAtMs = performance.now()
       underWay++
       const done = (answer: unknown, isExpected: boolean) => {
         if (!isExpected) reject(new Error(`a ${operation} was answered ${JSON.stringify(answer)}`))
         answered++
         if (--rest > 0) return
         underWay--
-        longestTurnMs = Math.max(longestTurnMs, performance.now() - turnAtMs)
+        longestBatchMs = Math.max(longestBatchMs, performance.now() - askedAtMs)
         if (answered === count) finish()
         else if (!isPumping) startPumping()
       }
       while (next < end) ask(store, visits, next++, done)
     }
-    // At most one turn is started in one turn of the event loop: the store would make one call of two.
+    // At most one batch is started in a tick of the event loop: the store would make one call of two.
     const pump = () => {
-      isPumping = next < count && underWay < TURNS_UNDER_WAY
+      isPumping = next < count && underWay < BATCHES_UNDER_WAY
       if (!isPumping) return
-      startTurn()
+      startBatch()
       setImmediate(pump)
     }
     const startPumping = () => {
@@ -67,7 +62,7 @@ export function drive(
     const finish = () => {
       const { user, system } = process.cpuUsage(cpuBefore)
       const elapsedMs = performance.now() - startedAtMs
-      resolve({ operations: count, elapsedMs, cpuMs: (user + system) / 1000, longestTurnMs })
+      resolve({ operations: count, elapsedMs, cpuMs: (user + system) / 1000, longestBatchMs })
     }
     startPumping()
   })
@@ -118,7 +113,7 @@ export async function checkKept(store: RequestStore, visits: Visits): Promise<vo
 
 const NOTHING = { failures: 0, accepted: 0, meters: undefined }
 
-/** Answers in the next turn and does nothing: what is left is the driver's own cost. */
+/** Answers in the next tick and does nothing: what is left is the driver's own cost. */
 export const HOLLOW_STORE: RequestStore = {
   admitChallenge: (_, done) => answerLater(() => done({ status: 'admitted', siteCount: 0, ...NOTHING })),
   admitSolution: (_, done) => answerLater(() => done({ status: 'admitted', nonce: 'spent', ...NOTHING })),

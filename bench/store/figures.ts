@@ -6,14 +6,13 @@ import { measured } from '../disturbance.ts'
 import { grouped, type Spreads, spreadsOf } from '../report/report.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 
+/** What an operation costs; what an address takes in memory; whether costs grow with the number of addresses. */
 export const PARTS = ['costs', 'memory', 'growth'] as const
 export type Part = (typeof PARTS)[number]
 
-/** Titles in tables, and digits. All are of one operation, unless the name says otherwise. */
+/** Titles in tables, and digits. All are of one operation, unless the name says otherwise. CPU time is that of a process, user and system. */
 export const FIGURES = {
-  /** CPU time of the Redis process, user and system. */
   redisUs: ['Redis CPU us', 2],
-  /** CPU time of the store process, user and system. */
   storeUs: ['store CPU us', 2],
   /** Time within scripts, as Redis counts it: it goes on while the system lets another process run. */
   scriptUs: ['script us', 2],
@@ -25,23 +24,23 @@ export const FIGURES = {
   bytesOut: ['bytes out', 0],
   /** CPU time of the bench's process: driver and store client. */
   clientUs: ['client CPU us', 2],
-  /** The part of it that the driver alone takes. */
+  /** The driver's part of `clientUs`: CPU time of the same pass against a store that does nothing (HOLLOW_STORE). */
   driverUs: ['driver alone', 2],
   wallUs: ['wall us', 2],
-  longestTurnMs: ['longest turn ms', 2],
+  longestBatchMs: ['longest batch ms', 2],
   /** Memory of Redis, or of the store process. */
   bytesPerAddress: ['bytes/address', 0],
   keysPerAddress: ['keys/address', 2],
-  /** CPU time, and time of scripts or operations, against the fewest addresses of the same repetition. */
-  cpuTimesFewest: ['CPU x fewest', 2],
-  timeTimesFewest: ['time x fewest', 2],
+  /** Growth: CPU time, and time of scripts or operations, over that of the row with the fewest addresses in the same repetition. */
+  cpuOverFewest: ['CPU x fewest', 2],
+  timeOverFewest: ['time x fewest', 2],
 } as const
 
-/** `expiredKeys`: before the end of what was measured. `othersBusy`: see disturbance.ts. */
+/** `expiredKeys`: how many keys expired before the measurement's end, which spoils it. `othersBusy`: see disturbance.ts. */
 export type FigureName = keyof typeof FIGURES | 'expiredKeys' | 'othersBusy'
 export type Sample = { readonly [Name in FigureName]?: number | undefined }
 
-/** Of the client, in milliseconds: a pause of a busy machine must not become an outage. */
+/** The client's deadline: a pause of a busy machine must not become an outage. */
 export const DEADLINE_MS = 2000
 
 export interface SubjectOptions {
@@ -67,12 +66,11 @@ export async function besideOthers(subject: Subject, pass: () => Promise<Drive>)
   return { ...value, othersBusy }
 }
 
-/** What a row of figures is of. */
 interface RowLabel {
   readonly part: Part
   readonly store: StoreKind
-  /** An operation, a mix of them, or a state of the store. */
-  readonly of: string
+  /** An operation, or in the part `memory` what each address has done. */
+  readonly subject: string
   readonly batch?: number
   readonly addresses?: number
 }

@@ -16,7 +16,7 @@ const OPTIONS = {
   only: choices(PARTS, 'Only these parts'),
   repeat: integer(5, 1, 100, 'Repetitions, each on a fresh store'),
   operations: integer(20_000, 100, 200_000, 'Of each kind in a measured pass'),
-  batch: integer(32, 1, 1000, 'Operations in one event-loop turn'),
+  batch: integer(32, 1, 1000, 'Operations in one tick of the event loop'),
   maxAddresses: integer(1_000_000, 1000, 1_000_000, 'How far addresses grow; memory takes no more either'),
   ...OUTPUT,
 }
@@ -28,7 +28,7 @@ what an address takes in memory, and whether any of it grows with the addresses.
   options: OPTIONS,
   example: '--store redis --only memory',
   details:
-    'All of it takes some fifteen minutes, most of them for growth. Ends with code 1 if any answer was not the expected one.',
+    'All of it takes some twenty minutes, most of them for growth. Ends with code 1 if any answer was not the expected one.',
   run: main,
 })
 

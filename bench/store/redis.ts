@@ -14,7 +14,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   const store = new StoreClient({
     target: parseRedisUrl(server.url)!,
     keyPrefix: 'powgate',
-    clusterShards: 16,
+    clusterShards: 16, // for a Redis Cluster only
     deadlineMs: DEADLINE_MS,
     ...(clock === undefined ? {} : { clock }),
   })
@@ -50,11 +50,11 @@ async function measured(server: RedisServer, admin: Redis, pass: () => Promise<D
     scriptUs: perOperation('scriptUs'),
     commands: perOperation('commands'),
     operationsPerCall: 1 / perOperation('scriptCalls'),
-    bytesIn: perOperation('inBytes'),
+    bytesIn: perOperation('inBytes'), // with the bench's own two questions, which are a few bytes
     bytesOut: (after.outBytes - before.outBytes - before.toldBytes) / operations,
     clientUs: (clientMs / operations) * 1000,
     wallUs: (elapsedMs / operations) * 1000,
-    expiredKeys: after.expiredKeys,
+    expiredKeys: after.expiredKeys, // since the server started: one that expired in an earlier pass is missing in this one too
   }
 }
 

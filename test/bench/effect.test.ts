@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { compareWithService } from '../../bench/simulator/against-service.ts'
 import { aimRows } from '../../bench/simulator/aims.ts'
+import { figuresOf, Measure } from '../../bench/simulator/figures.ts'
 import { type Result, simulate } from '../../bench/simulator/simulate.ts'
 import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
 
@@ -33,6 +34,29 @@ test('effect.md tells every aim that a puzzle misses, and how many are met with 
   const inThePage = Array.from(page.matchAll(line), ([, ...cells]) => cells)
   assert.deepEqual(inThePage, missed)
   assert.match(page, new RegExp(`\\b${verdicts.length - missed.length} aims are met with both puzzles`))
+})
+
+test('people have recovered when a minute is as before the attack; never if the last minute of the scenario is not', () => {
+  const addresses = { addresses: 1 }
+  const attack = {
+    name: 'a',
+    rate: 1,
+    from: 1,
+    to: 2,
+    addresses,
+    work: 'none',
+    addressPrice: 'free',
+  } as const
+  const scenario = { name: 'a scenario', about: '', minutes: 4, people: [], attacks: [attack] }
+  /** @param bits of one challenge at the start of each minute; the attack lasts for the second minute */
+  const recoverySeconds = (...bits: number[]) => {
+    const measure = new Measure('sha256')
+    for (const [minute, each] of bits.entries()) measure.issuedToPerson(minute * 60_000, each)
+    return figuresOf(scenario, measure).recoverySeconds
+  }
+  assert.equal(recoverySeconds(18, 22, 18, 18), 0)
+  assert.equal(recoverySeconds(18, 22, 22, 18), 10)
+  assert.equal(recoverySeconds(18, 22, 22, 22), Infinity)
 })
 
 test('the simulator decides each request of a trace as the running service does, refusals and several difficulties among them', async () => {

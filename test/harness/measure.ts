@@ -41,13 +41,14 @@ function threadCpuNs(path: string): number {
   }
 }
 
-/** The parent of a process, and its CPU time in ticks, with that of threads that have ended. Throws if there is no such process. */
-export function processStat(pid: number): { readonly parent: number; readonly cpuMs: number } {
+/** The parent of a process; its CPU time in ticks, with that of ended threads; that of ended children. Throws if there is no such process. */
+export function processStat(pid: number) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
   const rest = stat.slice(stat.lastIndexOf(')') + 2)
   const fields = rest.split(' ').map(Number)
-  return { parent: fields[1]!, cpuMs: (fields[11]! + fields[12]!) * TICK_MS }
+  const [ownTicks, childrenTicks] = [fields[11]! + fields[12]!, fields[13]! + fields[14]!] // user and system
+  return { parent: fields[1]!, cpuMs: ownTicks * TICK_MS, endedChildrenMs: childrenTicks * TICK_MS }
 }
 
 function residentBytes(pid: number): number {
