@@ -158,7 +158,7 @@ function attackFigures(count: AttackCount, puzzle: PuzzleName) {
   const { attack, hashes, asked, refused, dropped, accepted } = count
   const { threads = 0, gpus = 0, from, to } = attack
   const { threadMhs, gpuMhs, threadDollarsPerHour, gpuDollarsPerHour, bytesPerToken } = PRICES
-  const price = PRICES.addresses[attack.addressPrice]!
+  const price = PRICES.addresses[attack.address]!
   const rate = threads * threadMhs[puzzle] + gpus * gpuMhs[puzzle]
   const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
   const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)

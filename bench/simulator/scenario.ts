@@ -54,7 +54,7 @@ export interface Attack {
   /** Solves in the browsers of this device class, one for each address, instead of threads. */
   readonly device?: string
   /** What an address costs: a key of `addresses` in prices.json. */
-  readonly addressPrice: string
+  readonly address: string
 }
 
 type ByPuzzle = Readonly<Record<PuzzleName, number>>

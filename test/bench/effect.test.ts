@@ -45,7 +45,7 @@ test('people have recovered when a minute is as before the attack; never if the 
     to: 2,
     addresses,
     work: 'none',
-    addressPrice: 'free',
+    address: 'free',
   } as const
   const scenario = { name: 'a scenario', about: '', minutes: 4, people: [], attacks: [attack] }
   /** @param bits of one challenge at the start of each minute; the attack lasts for the second minute */
