@@ -10,11 +10,15 @@ import { table } from '../report/report.ts'
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
 import { BESIDE_CELLS, CELLS } from './report.ts'
-import { BUSY_SITES, SCENARIOS, type Scenario } from './scenario.ts'
+import { BUSY_SITES, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
   only: text('NAMES', 'Scenarios of bench/simulator, separated by commas; all of scenarios.json without it.'),
+  scenario: text(
+    'FILE',
+    'A scenario of your own instead: JSON, as bench/simulator/scenario.ts describes it.',
+  ),
   busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   puzzle: choice(PUZZLES, 'What all sites ask for'),
@@ -107,7 +111,8 @@ function resultsOf(scenario: Scenario, { seed, json, puzzle, speed: only }: Effe
   })
 }
 
-function chosen({ only, busy }: EffectOptions): readonly Scenario[] {
+function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {
+  if (scenario !== undefined) return [scenarioOf(scenario)]
   if (only === undefined) return busy ? BUSY_SITES : SCENARIOS
   const all = [...SCENARIOS, ...BUSY_SITES]
   const names = only.split(',')

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
+import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './world.ts'
 
 /** Per minute: one number; [minute, rate] pairs with straight lines between; or bursts in the last seconds of each period, over which `perMinute` is the mean. */
@@ -82,6 +83,17 @@ export const PRICES = read<Prices>('prices.json')
 export const SCENARIOS = read<readonly Scenario[]>('scenarios.json')
 /** A run of these takes some minutes. */
 export const BUSY_SITES = read<readonly Scenario[]>('busy-sites.json')
+
+/** @throws ToolError if the file has no scenario */
+export function scenarioOf(path: string): Scenario {
+  try {
+    const scenario = JSON.parse(readFileSync(path, 'utf8'))
+    if (scenario.minutes > 0 && Array.isArray(scenario.people)) return scenario
+    throw new Error('expected an object with name, about, minutes, people and attacks')
+  } catch (error) {
+    throw new ToolError(`--scenario: ${path}: ${(error as Error).message}`)
+  }
+}
 
 /** @returns per minute */
 export function rateAt(rate: Rate, minute: number): number {

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { STEPS } from '../../bench/micro/steps.ts'
@@ -65,6 +66,16 @@ test('solver --slow: a token with a quarter of a core', async () => {
   if (process.getuid!() !== 0) return assert.rejects(runBench('solver --slow --quick'), /--slow needs root/)
   const [{ cores, runs }] = await reportOf('solver --slow --quick')
   assert.ok(cores === 0.25 && runs[0].solveTimeMs < runs[0].tokenMs)
+})
+
+test('effect: a scenario of one’s own', async () => {
+  const path = join(temporaryDir('scenario'), 'mine.json')
+  const people = [{ name: 'people', rate: 60, addresses: { addresses: 10 } }]
+  writeFileSync(path, JSON.stringify({ name: 'mine', minutes: 2, people }))
+  const { scenario, all } = await reportOf(`effect --scenario ${path} --speed 1`)
+  assert.ok(scenario === 'mine' && all.p50 > 0)
+  const stderr = /^--scenario: package\.json: expected an object with name, about, minutes, people .*\n$/
+  await assert.rejects(runBench('effect --scenario package.json'), { code: 1, stderr })
 })
 
 test('compare: the steps of HEAD against this tree, and no worktree is left', async () => {
