@@ -31,10 +31,10 @@ export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15 // the first of 16 digits
 /** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
-/** A GPU starts after the ranges of 78 threads, more than a pool has. Two ranges are left for it below 2^53. */
+/** A GPU starts after the ranges of 78 threads; a pool (widget/solver/pool.ts) has 8 at most. Two ranges are left for it below 2^53. */
 export const GPU_START = 8.8e15
 
-/** The last that JSON and JavaScript carry exactly. Bundlers drop a constant without a name in it where it is not used. */
+/** Number.MAX_SAFE_INTEGER, by another name because bundlers keep an unused constant that reads a property. JSON carries it exactly. */
 export const COUNTER_MAX = 2 ** 53 - 1
 
 export function proofInput(nonce: string, counter: number): string {

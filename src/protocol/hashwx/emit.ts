@@ -119,7 +119,7 @@ export function emit(): usize {
   return cursor - code
 }
 
-/** The first pass fills the scratchpad, from its end down; the second (`isOnMemory`) takes its operands from there. */
+/** Emits what `runPass` of machine.ts does. */
 function putPass(isOnMemory: bool): void {
   putConstant(I32_CONST, REPEATS_MAX)
   put2(SET, REPEATS_LEFT)
@@ -155,7 +155,7 @@ function putRmcg(instruction: u32): void {
   put2(SET, destination(instruction))
 }
 
-/** Repeats if bit 5 of RMCG's result is 0 and repeats are left. Its register still has it: no other instruction writes there. */
+/** Repeats if bit 5 of RMCG's result is 0 and repeats are left. RMCG's register still has it: no other instruction writes there. */
 function putRepeat(rmcg: u32): void {
   put2(GET, destination(rmcg))
   putConstant(I64_CONST, 32)
