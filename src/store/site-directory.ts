@@ -34,26 +34,26 @@ interface DirectoryOptions {
   readonly hasTestKeys: boolean
   /** Keys of sites that are answered as unknown. */
   readonly hidden?: ReadonlySet<string> | undefined
-  /** True in the primary process, which remembers all records. No request asks there: new ones are taken as they are (see `#unasked`). */
-  readonly isCopy?: boolean
+  /** The primary process remembers all records. No request asks there, so new ones are taken as they are (see `#unasked`). */
+  readonly isOfPrimary?: boolean
 }
 
 export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #isCopy: boolean
+  readonly #isOfPrimary: boolean
   #revision: number | undefined
-  /** True once everything that the store had at the first `refresh` was read. */
+  /** True once everything that the store had at the first `refresh` was read, but for records that it could not read (`#failed`). */
   isLoaded = false
 
   constructor(
     store: SiteStore,
     now: () => number,
-    { hasTestKeys, hidden, isCopy = false }: DirectoryOptions,
+    { hasTestKeys, hidden, isOfPrimary = false }: DirectoryOptions,
   ) {
     this.#store = store
-    this.#isCopy = isCopy
+    this.#isOfPrimary = isOfPrimary
     const readSite = async (siteKey: string) => {
       const record = hidden?.has(siteKey) ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -61,7 +61,7 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    const cachedMax = isCopy ? Number.POSITIVE_INFINITY : CACHED_MAX
+    const cachedMax = isOfPrimary ? Number.POSITIVE_INFINITY : CACHED_MAX
     this.sites = new RecordCache(readSite, ({ record }) => record, now, new Map(testSites), cachedMax)
     this.apiKeys = new RecordCache(
       id => store.readApiKey(id),
@@ -94,7 +94,7 @@ export class SiteDirectory {
       // Records that were cached before the first answer may have changed since.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
-      const areUnasked = this.isLoaded && !this.#isCopy
+      const areUnasked = this.isLoaded && !this.#isOfPrimary
       await Promise.all([
         this.sites.refresh(changes.siteKeys, areUnasked),
         this.apiKeys.refresh(changes.apiKeyIds, areUnasked),
@@ -127,8 +127,8 @@ export class RecordCache<Thing> {
   /** Keys of cached records that the store lacks, unless they are deleted, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
-   * Keys of new records that were cached before any request asked for them. At the first request, `load` reads such a record once
-   * more, because an API key may be revoked as soon as it is made.
+   * Keys of new records that `refresh` cached before any request asked for them. At the first request, `load` reads such a record once
+   * more: whoever makes an API key, revokes it at once and tries it must be refused, as if nothing were cached.
    */
   readonly #unasked = new Set<string>()
   /** Keys of changed records that could not be read, for the next `refresh`. */
@@ -243,10 +243,12 @@ export class RecordCache<Thing> {
     this.#lost.delete(key)
     this.#unknown.delete(key)
     if (thing === undefined) {
+      this.#unasked.delete(key)
       makeRoom(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      if (before === undefined) this.#lost.delete(makeRoom(this.#cached, this.#cachedMax) ?? '')
+      const evicted = before === undefined ? makeRoom(this.#cached, this.#cachedMax) : undefined
+      for (const keys of [this.#lost, this.#unasked]) keys.delete(evicted ?? '')
       this.#cached.set(key, thing)
     }
   }

@@ -15,8 +15,8 @@ import {
   Command,
   ExplainingConnector,
   ExplainingSentinelConnector,
+  mendSlotQueries,
   Redis,
-  watchSlots,
 } from './ioredis.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -47,7 +47,7 @@ interface Link {
   onLost(listener: (server: Server) => void): void
   /** Replaces a silent connection. */
   drop(server: Server): void
-  /** Ends a connection attempt that takes too long. */
+  /** Ends a connection attempt that takes too long. Called while `serverOf` gives none. */
   endIfStuck(slot: number): void
   /** The last error since the connection was ready. It contains no credentials. */
   lastError(): string | undefined
@@ -163,12 +163,13 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
     dnsLookup: (name, done) => done(null, name),
     redisOptions: dataOptions(target, silenceMs),
   })
-  watchSlots(cluster)
+  mendSlotQueries(cluster)
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
-  // The name of the slot's node. It is empty until the client is ready, and `errors.last` then tells the last error of any node.
-  const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
+  // The name of the slot's node. `causeAt` shows 'no node' where it shows a name; ANY_NODE stands for it until the client is ready.
+  const keyOf = (slot: number) =>
+    cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : ANY_NODE
   const nodeOf = (slot: number): Redis | undefined => {
     const key = keyOf(slot)
     return cluster.nodes('all').find(node => nameOf(node) === key)
@@ -185,6 +186,7 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
     },
     send: command => cluster.sendCommand(command) as Promise<unknown>,
+    // A redirection of any command makes ioredis ask for the slots.
     locate: async key => {
       if (cluster.status === 'ready') await cluster.sendCommand(new Command('get', [key]))
     },
@@ -206,8 +208,8 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
 }
 
 /**
- * Returns a function that is true for an attempt that it first saw more than `silenceMs` ago, and again only after that time: an
- * attempt takes a while to end, and each call that ends it adds a listener.
+ * Returns a function that tells if it first saw an attempt more than `silenceMs` ago. It then counts anew: an attempt takes a while to
+ * end, and each call that ends it would leave a listener.
  */
 function stuckCheck(silenceMs: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -259,30 +261,32 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
 const SYMPTOMS = /^(All sentinels|Connection is closed|Failed to refresh slots cache)/
 
+const ANY_NODE = ''
+
 function noteErrors(client: Redis | Cluster) {
-  /** The last error by node; '' has that of any. */
+  /** The last error by node; ANY_NODE has that of all. */
   const last = new Map<string, string>()
-  const note = (error: Error, node = '') => {
+  const note = (error: Error, node = ANY_NODE) => {
     const text = withNode(briefError(error), node)
-    for (const name of ['', node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
+    for (const name of [ANY_NODE, node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
   }
   client.on('error', note)
   client.on('node error', note)
   client.on('sentinelError', note)
-  client.on('ready', () => last.delete(''))
+  client.on('ready', () => last.delete(ANY_NODE))
   // A Cluster's client stays ready while one node is away.
   client.on('+node', (node: Redis) => {
     node.on('ready', () => last.delete(nameOf(node)))
-    // A replica that runs again: nothing connects to it until it takes over.
+    // A replica that runs again: nothing connects to it until it takes over, so its 'ready' would come too late.
     if (node.options.readOnly) last.delete(nameOf(node))
   })
-  return { note, last: (node = '') => last.get(node) }
+  return { note, last: (node = ANY_NODE) => last.get(node) }
 }
 
 /** Adds ` (host:port)` unless the error ends with the node's address or host. */
 function withNode(error: string, node: string): string {
   const lastWord = error.slice(error.lastIndexOf(' ') + 1).replace(/^\(|\)$/g, '')
-  return node === '' || `${node}:`.startsWith(`${lastWord}:`) ? error : `${error} (${node})`
+  return node === ANY_NODE || `${node}:`.startsWith(`${lastWord}:`) ? error : `${error} (${node})`
 }
 
 export function nameOf({ options }: Redis): string {
