@@ -52,7 +52,6 @@ export function isNonceText(text: string): boolean {
   return text.length === NONCE_LENGTH && /^[0-9a-f]*$/.test(text)
 }
 
-/** The first counter of a thread, by its index. */
-export function rangeStart(thread: number): number {
-  return FIRST_COUNTER + thread * RANGE_SIZE
+export function rangeStart(threadIndex: number): number {
+  return FIRST_COUNTER + threadIndex * RANGE_SIZE
 }

@@ -23,7 +23,6 @@ export interface ChallengeRequest {
   readonly addressKey: string
   /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
-  /** What the address may request at all sites. */
   readonly addressLimit: number
   /** What the address may request at this site; 0 for an unknown site. */
   readonly siteLimit: number

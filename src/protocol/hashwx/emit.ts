@@ -119,7 +119,7 @@ export function emit(): usize {
   return cursor - code
 }
 
-/** Emits what `runPass` of machine.ts does. */
+/** The first pass fills the scratchpad, from its end down; the second (`isOnMemory`) takes its operands from there. */
 function putPass(isOnMemory: bool): void {
   putConstant(I32_CONST, REPEATS_MAX)
   put2(SET, REPEATS_LEFT)

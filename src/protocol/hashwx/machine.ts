@@ -104,10 +104,7 @@ function mix(at: usize, rounds: u32, k0: u64 = 0, k1: u64 = 0): void {
   store<u64>(at, d, 24)
 }
 
-/**
- * The key has 16 bytes; the salt is the input of a hash, or -1 to make the programs. The specification has the constants of SipHash
- * ("somepseudorandomlygeneratedbytes"), but 0xbb for its 0xff.
- */
+/** The key has 16 bytes; the salt is the input of a hash, or -1 to make the programs. Constants are SipHash's, but 0xbb for its 0xff. */
 function startGenerator(key: usize, salt: u64): void {
   const k0 = load<u64>(key)
   const k1 = load<u64>(key, 8)
@@ -228,10 +225,9 @@ export function interpret(): void {
   runPass(true)
 }
 
-/** The first pass fills the scratchpad, from its end down, as the specification has it; the second takes its operands from there. */
 function runPass(isOnMemory: bool): void {
   let repeatsLeft = REPEATS_MAX
-  let stored = scratchpad + SCRATCHPAD_BYTES
+  let stored = scratchpad + SCRATCHPAD_BYTES // The specification fills the memory from its end.
   for (let index: usize = 0; index < PROGRAMS; index++) {
     const program = programs + index * INSTRUCTIONS * INSTRUCTION_BYTES
     for (;;) {

@@ -38,7 +38,7 @@ export class Batch {
   readonly settles: Settle[] = []
   /** The numbers of each operation's meters in this batch, from 1 as in Lua. */
   readonly meterNumbers: (readonly number[])[] = []
-  /** True for operations that add a proof if they are done. A take-back is false: its whole batch sees the meters without that proof, which is to go. */
+  /** True for operations that add a proof if they are done; false for a take-back: its whole batch sees the meters without that proof. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -92,8 +92,7 @@ export class Batch {
     const count = 3 + keyCount + values.length + this.settles.length
     const head = bulks([name, code, String(keyCount), ...keys, ...this.#meters.keys()])
     const call = `*${count}\r\n${head}${this.#keys}${bulks(values)}${this.#operations}`
-    const argumentsForSlot = [code, '1', keys[0]] // ioredis sends `call`, and looks here for one key
-    return new PreparedCommand(name, argumentsForSlot, Buffer.from(call, 'latin1'))
+    return new PreparedCommand(name, [code, '1', keys[0]], Buffer.from(call, 'latin1')) // one key is enough for the slot
   }
 }
 
@@ -137,7 +136,7 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 
 /**
  * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out of
- * `recent`. Otherwise a batch that brings more proofs than a budget (domain/pricing.ts) would have all refused, not only the last.
+ * `recent`. Otherwise a batch that brings more proofs than a budget (domain/pricing.ts) would have all refused, not only those above it.
  */
 function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)

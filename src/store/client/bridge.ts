@@ -64,7 +64,7 @@ export class BridgedRequests extends ShardedRequests {
     super.stop()
   }
 
-  /** Asks only whether the site's shard is away, since no admission reaches it. The address's decides by its own (`#isLongAway`). */
+  /** Asks for the site's shard alone, since no admission reaches it. The admission decides on the address's (`#isLongAway`). */
   override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
     const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)

@@ -56,7 +56,7 @@ export class CallHead {
    * With each call comes an epoch that the server takes if it must begin one.
    *
    * @param meterCount how many meters the batch has
-   * @param isSameConnection false if the last reply came over another connection than the call takes: then it gets no time of the last check, so the server checks
+   * @param isSameConnection false if the last reply came over another connection: then `checked` is NO_TIME, by which the server checks
    */
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes

@@ -41,7 +41,7 @@ interface Link {
   /** undefined if not known, or not connected. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Makes ioredis ask the Cluster which server has a key, so that `serverOf` knows. */
+  /** Sends a command, any would do, because its redirection makes ioredis ask which server has a key, so that `serverOf` knows. */
   locate(key: string): Promise<void>
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
@@ -167,9 +167,8 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
-  // The name of the slot's node. `causeAt` shows 'no node' where it shows a name; ANY_NODE stands for it until the client is ready.
-  const keyOf = (slot: number) =>
-    cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : ANY_NODE
+  // The name of the slot's node; 'no node' is for `causeAt` to show. It is empty, which means any node, until the client is ready.
+  const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
   const nodeOf = (slot: number): Redis | undefined => {
     const key = keyOf(slot)
     return cluster.nodes('all').find(node => nameOf(node) === key)
@@ -186,7 +185,6 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
     },
     send: command => cluster.sendCommand(command) as Promise<unknown>,
-    // A redirection of any command makes ioredis ask for the slots.
     locate: async key => {
       if (cluster.status === 'ready') await cluster.sendCommand(new Command('get', [key]))
     },
@@ -261,32 +259,30 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
 /** Errors that only follow from an earlier one. They do not replace that, because it says more. */
 const SYMPTOMS = /^(All sentinels|Connection is closed|Failed to refresh slots cache)/
 
-const ANY_NODE = ''
-
 function noteErrors(client: Redis | Cluster) {
-  /** The last error by node; ANY_NODE has that of all. */
+  /** The last error by node; '' has that of any. */
   const last = new Map<string, string>()
-  const note = (error: Error, node = ANY_NODE) => {
+  const note = (error: Error, node = '') => {
     const text = withNode(briefError(error), node)
-    for (const name of [ANY_NODE, node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
+    for (const name of ['', node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
   }
   client.on('error', note)
   client.on('node error', note)
   client.on('sentinelError', note)
-  client.on('ready', () => last.delete(ANY_NODE))
+  client.on('ready', () => last.delete(''))
   // A Cluster's client stays ready while one node is away.
   client.on('+node', (node: Redis) => {
     node.on('ready', () => last.delete(nameOf(node)))
     // A replica that runs again: nothing connects to it until it takes over, so its 'ready' would come too late.
     if (node.options.readOnly) last.delete(nameOf(node))
   })
-  return { note, last: (node = ANY_NODE) => last.get(node) }
+  return { note, last: (node = '') => last.get(node) }
 }
 
 /** Adds ` (host:port)` unless the error ends with the node's address or host. */
 function withNode(error: string, node: string): string {
   const lastWord = error.slice(error.lastIndexOf(' ') + 1).replace(/^\(|\)$/g, '')
-  return node === ANY_NODE || `${node}:`.startsWith(`${lastWord}:`) ? error : `${error} (${node})`
+  return node === '' || `${node}:`.startsWith(`${lastWord}:`) ? error : `${error} (${node})`
 }
 
 export function nameOf({ options }: Redis): string {

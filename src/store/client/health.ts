@@ -21,7 +21,7 @@ const FORGOTTEN_MS = 10_000
 /** At the start, a store of which half of the shards are up is ready only after this time, in which the others may follow. */
 const START_MS = 1000
 
-/** In place of a cause when all shards answer: the Lua scripts, which are all that a store must run, do. */
+/** What the log has in place of a cause once all shards answer: the Lua scripts are all that a store must run. */
 const NO_CAUSE = 'the scripts run'
 
 export class ShardHealth {
@@ -40,14 +40,13 @@ export class ShardHealth {
   #isReportedDown = true
   /** Waits GATHER_MS, after a shard went down, to report it. */
   #gatherTimer: NodeJS.Timeout | undefined
-  /** Looks at the cause, from that report on. */
-  #causeTimer: NodeJS.Timeout | undefined
+  readonly #causeTimer: NodeJS.Timeout
 
   constructor(shards: readonly Shard[], listener: StoreListener, causeAt: Connection['causeAt']) {
     this.#shards = shards
     this.#listener = listener
     this.#causeAt = causeAt
-    this.#checkCauses()
+    this.#causeTimer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
   isReady(): boolean {
@@ -77,7 +76,8 @@ export class ShardHealth {
   changed(): void {
     if (this.isWhole()) {
       this.#wereAllUp = true
-      this.#stopWatchingOutage()
+      clearTimeout(this.#gatherTimer)
+      this.#gatherTimer = undefined
       if (this.#isReportedDown) this.#listener.onChange?.(true, NO_CAUSE)
       this.#isReportedDown = false
     } else if (!this.#isReportedDown && this.#gatherTimer === undefined) {
@@ -86,7 +86,7 @@ export class ShardHealth {
     }
   }
 
-  /** Call it when a shard's epoch was replaced. Each one is counted at once (`onNewEpoch`); a report, which is logged, gathers several. */
+  /** Call it when a shard's epoch was replaced. `onNewEpoch` counts each at once; `onForgotten`, which is logged, gathers several. */
   forgot(shard: Shard): void {
     this.#listener.onNewEpoch?.()
     this.#forgotten.add(shard)
@@ -102,14 +102,7 @@ export class ShardHealth {
   }
 
   stop(): void {
-    this.#stopWatchingOutage()
-    clearTimeout(this.#forgottenTimer)
-  }
-
-  #stopWatchingOutage(): void {
-    clearTimeout(this.#gatherTimer)
-    this.#gatherTimer = undefined
-    clearInterval(this.#causeTimer)
+    for (const timer of [this.#gatherTimer, this.#causeTimer, this.#forgottenTimer]) clearTimeout(timer)
   }
 
   #reportDown(): void {
@@ -118,15 +111,11 @@ export class ShardHealth {
     this.#reportedAtMs.clear()
     this.#reportedAtMs.set(causeOf(this.cause()), performance.now())
     this.#listener.onChange?.(false, this.describe())
-    this.#checkCauses()
-  }
-
-  #checkCauses(): void {
-    this.#causeTimer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
   /** Reports each cause that shows up during an outage, since the first one is rarely the true one. */
   #reportCause(): void {
+    if (!this.#isReportedDown) return
     const cause = causeOf(this.cause())
     const nowMs = performance.now()
     if (nowMs - (this.#reportedAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < SAME_CAUSE_MS) return

@@ -137,13 +137,12 @@ const sentinels = SentinelConnector.prototype as unknown as SentinelInside
 const { connectToSentinel } = sentinels
 /**
  * Makes the clients that hear of failovers. ioredis prints the errors of a dead Sentinel, because nothing listens for them, and takes
- * the failover of any primary for that of its own.
+ * the failover of any primary for that of its own. A message begins with the primary's name, then has its old and its new address.
  */
 sentinels.connectToSentinel = function (...args) {
   const client = connectToSentinel.apply(this, args)
   const emit = client.emit.bind(client)
   client.emit = (event: string | symbol, ...about: unknown[]) =>
-    // A message of `+switch-master` is `<name> <old host and port> <new host and port>`.
     (event !== 'message' || String(about[1]).startsWith(`${this.options.name} `)) && emit(event, ...about)
   return client.on('error', () => {})
 }

@@ -177,9 +177,8 @@ export class ShardedRequests implements RequestStore {
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
-    // The token was used or forgotten, so the request was sent as a good one, and only now is junk.
+    // A request with a token is not sent as junk. This charge is, but without the token, so R cannot call a refusal that of junk.
     const { charged: chargedAsJunk } = await chargeCaller(true)
-    // This charge was sent without the token, so R could not call its refusal junk.
     return chargedAsJunk.status === 'limited' ? { ...chargedAsJunk, isJunk: true } : answer
   }
 

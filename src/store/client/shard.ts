@@ -268,8 +268,7 @@ export class Shard {
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    // With another server, ioredis has learned that the slot moved. Without one, `connectionLost` is about to be called.
-    if (server !== undefined) this.#server = undefined
+    if (server !== undefined) this.#server = undefined // the slot has moved; if no server has it, `connectionLost` follows
     const isSearching = this.isUp && this.#server === undefined
     this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {

@@ -84,7 +84,7 @@ export class StoreClient {
     })
   }
 
-  /** Of the servers in use. A line names those that it is about, unless it is about all. */
+  /** Asks the servers in use. A line names those that it is about, unless it is about all. */
   async advice(): Promise<string[]> {
     const { target, deadlineMs } = this.#options
     const servers = this.#servers()
@@ -107,7 +107,7 @@ export class StoreClient {
     throw new Error(this.health.isWhole() ? 'the server is being looked for' : this.health.cause())
   }
 
-  /** Of every node, replicas too, over a connection of its own each. */
+  /** Asks every node, replicas too, over a connection of its own each. */
   nodeAdvice(): Promise<string[]> {
     return nodeAdvice(this.#connection.ask, this.#options.target, this.#options.deadlineMs)
   }
@@ -116,7 +116,7 @@ export class StoreClient {
     return versionOf(this.#connection.ask)
   }
 
-  /** Drops entries of the audit log older than `ageMs` by the earlier clock, this host's or the store's: one far ahead must not drop more. */
+  /** Drops entries of the audit log of that age by the earlier clock, this host's or the store's: one far ahead must not drop more. */
   async dropAudit(ageMs: number): Promise<void> {
     // On a Cluster the log's times are those of its own node.
     const ask = askAt(this.#serverOf(SITES_SLOT), this.#options.deadlineMs)
@@ -131,7 +131,6 @@ export class StoreClient {
     this.#aside?.close()
   }
 
-  /** True if at least half of the shards answer (see `ShardHealth`). */
   isReady(): boolean {
     return this.health.isReady()
   }
@@ -146,10 +145,9 @@ export class StoreClient {
   async status(): Promise<StoreStatus> {
     const { deadlineMs } = this.#options
     const statuses = await Promise.all(this.#servers().map(server => statusOf(askAt(server, deadlineMs))))
-    const furthestFirst = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
-    furthestFirst.sort((one, other) => Math.abs(other) - Math.abs(one))
+    const clocks = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
-      clockAheadSeconds: furthestFirst[0]!,
+      clockAheadSeconds: clocks.reduce((one, other) => (Math.abs(other) > Math.abs(one) ? other : one)),
       evictsBy: statuses.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: statuses.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }

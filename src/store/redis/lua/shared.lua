@@ -55,8 +55,7 @@ end
 local answers, answered = {}, 0
 local has_used = false -- whether this batch has spent a nonce or redeemed a token
 
--- Three numbers: what they mean is in each operation's header.
-local function answer(status, first, second)
+local function answer(status, first, second) -- three numbers, as the operation's header tells
   answers[answered + 1] = status
   answers[answered + 2] = first
   answers[answered + 3] = second

@@ -1,5 +1,4 @@
--- K: how long a request with an API key would have to wait. Charges nothing. Called after another shard
--- refused the caller, since Retry-After must tell the longer wait of both.
+-- K: how long a request with an API key would have to wait. Charges nothing. Asked after another shard refused the caller, for Retry-After.
 -- KEYS     API key window
 -- ARGV     | 'K' | API key limit 3 |
 -- returns  0 as any refusal, milliseconds to wait (0: none), policy (API_KEY)

@@ -148,8 +148,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, refusal.wait, refusal.policy
   end
 
-  -- The smaller limit decides, because it may ask for a finer step.
-  local step = step_ms(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
+  local step = step_ms(math.min(address_limit, site_limit > 0 and site_limit or address_limit)) -- the finer one of both
   local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
   if has_dead or joined then record = live_record(record, entries, size, time, joined) end

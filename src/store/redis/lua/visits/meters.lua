@@ -53,10 +53,9 @@ end
 local function add_proof(fields, start, accepted, proofs)
   local count = (#fields - start + 1) / 5
   if count > 0 then has_proof = true end
-  for index = 0, count - 1 do
+  for index = 0, count - 1 do -- 0 is the site, which counts returning addresses alone
     local free = unpack_bytes('>I3', fields, start + 3 * index)
     local number = unpack_bytes('>I2', fields, start + 3 * count + 2 * index)
-    -- Index 0 is the site, which counts returning addresses alone.
     if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free, names_age)
     elseif accepted >= RETURNING_PROOFS then add(number, proofs, SITE_RECENT_MS, free, age) end
   end
