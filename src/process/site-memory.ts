@@ -111,7 +111,10 @@ export class SiteMemory {
 }
 
 function directoryOf(store: SiteStore, records = NO_RECORDS): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
+  const directory = new SiteDirectory(store, () => performance.now(), {
+    hasTestKeys: false,
+    isOfPrimary: true,
+  })
   directory.remember(records)
   return directory
 }

@@ -31,10 +31,10 @@ export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15 // the first of 16 digits
 /** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
-/** A GPU starts after the ranges of 78 threads, more than a pool has. Two ranges are left for it below 2^53. */
+/** A GPU starts after the ranges of 78 threads; a pool (widget/solver/pool.ts) has 8 at most. Two ranges are left for it below 2^53. */
 export const GPU_START = 8.8e15
 
-/** The last that JSON and JavaScript carry exactly. Bundlers drop a constant without a name in it where it is not used. */
+/** Number.MAX_SAFE_INTEGER, by another name because bundlers keep an unused constant that reads a property. JSON carries it exactly. */
 export const COUNTER_MAX = 2 ** 53 - 1
 
 export function proofInput(nonce: string, counter: number): string {
@@ -52,7 +52,6 @@ export function isNonceText(text: string): boolean {
   return text.length === NONCE_LENGTH && /^[0-9a-f]*$/.test(text)
 }
 
-/** The first counter of a thread, by its index. */
-export function rangeStart(thread: number): number {
-  return FIRST_COUNTER + thread * RANGE_SIZE
+export function rangeStart(threadIndex: number): number {
+  return FIRST_COUNTER + threadIndex * RANGE_SIZE
 }

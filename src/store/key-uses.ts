@@ -1,4 +1,4 @@
-/** Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request needs a call to the store. */
+/** Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request needs a call for it. */
 
 import type { SiteStore } from './store.ts'
 

@@ -24,12 +24,12 @@ export abstract class Members {
     return (await this.#read<ApiKeyRecord>([`k/${id}`]))[0]
   }
 
-  async listSites(): Promise<SiteRecord[]> {
-    return (await this.#read<SiteRecord>(await this.#list('s/'))).filter(isKept)
+  listSites(): Promise<SiteRecord[]> {
+    return this.#list<SiteRecord>('s/')
   }
 
-  async listApiKeys(): Promise<ApiKeyRecord[]> {
-    return (await this.#read<ApiKeyRecord>(await this.#list('k/'))).filter(isKept)
+  listApiKeys(): Promise<ApiKeyRecord[]> {
+    return this.#list<ApiKeyRecord>('k/')
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
@@ -58,8 +58,10 @@ export abstract class Members {
   /** Each member's last change, if its number is higher than this one; oldest first, and at most `countMax` if that is given. */
   protected abstract changesAfter(changeNumber: number, countMax?: number): Promise<Change[]>
 
-  async #list(kind: MemberKind): Promise<string[]> {
-    return keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
+  /** Leaves out what was deleted. */
+  async #list<Stored extends { readonly deletedAt?: number }>(kind: MemberKind): Promise<Stored[]> {
+    const members = keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
+    return (await this.#read<Stored>(members)).filter(({ deletedAt }) => deletedAt === undefined)
   }
 
   async #read<Stored>(members: readonly string[]): Promise<Stored[]> {
@@ -67,8 +69,6 @@ export abstract class Members {
     return texts.flatMap((json, index) => (json ? parsed<Stored>(members[index]!, json) : []))
   }
 }
-
-const isKept = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
 
 function keysOf(kind: MemberKind, changes: readonly Change[]): string[] {
   return changes.filter(([member]) => member.startsWith(kind)).map(([member]) => member.slice(kind.length))

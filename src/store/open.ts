@@ -10,13 +10,13 @@ import { A_COMMAND, isServed } from './embedded/own-socket.ts'
 import type { StoreServer } from './embedded/server.ts'
 import type { SiteStore } from './store.ts'
 
-/** Given by a command that changes nothing: the file of sites is only read. Called with what a start would warn of. */
+/** A command that changes nothing gives this, which makes the store read-only, and is called with what a start would warn of. */
 type Trial = (warning: string) => void
 type OpenSites = SiteStore & { close(): Promise<void> }
 
 type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
 
-/** A command's calls may take this long: no visitor waits, and 20,000 sites in one `apply` take an idle machine over a second. */
+/** Calls that no visitor waits for may take this long: 20,000 sites in one `apply` take an idle machine over a second. */
 const COMMAND_MS = 10_000
 /** The service's own calls about sites may take this long. */
 const SERVICE_MS = 2000
@@ -34,15 +34,15 @@ function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
   return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
 
-/** Opens the sites for a command: the running service's, if there is one; else this process becomes the embedded store. @throws OperatorError */
+/** Opens the sites for a command: the running service's; without one, this process becomes the embedded store. @throws OperatorError */
 export async function openSiteStore(config: StoreConfig, trial?: Trial): Promise<OpenSites> {
   if (config.redis !== undefined) return reachSites(config)
-  // The module is loaded before `isOwned` asks: a service that takes the directory meanwhile is found, and asked for its sites.
+  // The import takes long, so it comes first: `isOwned` also finds a service that takes the directory during it.
   const { StoreServer } = await import('./embedded/server.ts')
   return (await isOwned(config.dataDir)) ? reachSites(config) : serveSites(StoreServer, config, trial)
 }
 
-/** Opens the sites of a store that runs, also for the service, whose primary must never become the store. @throws OperatorError */
+/** Opens the sites of a store that runs, for commands, and for the primary process, which must never become it. @throws OperatorError */
 export async function reachSites(config: StoreConfig): Promise<OpenSites> {
   const { target } = locationOf(config)
   const connection = connect(target, COMMAND_MS)
@@ -73,7 +73,7 @@ export function connectSites(config: StoreConfig): OpenSites {
   return Object.assign(sitesOver(connection, location), { close: async () => connection.close() })
 }
 
-/** Makes this process the store until `close`, so that no service starts beside the command. */
+/** Makes this process the store until `close`, so that no service starts beside the command. Waits for an owner's end (own-socket.ts). */
 async function serveSites(
   Server: typeof StoreServer,
   { dataDir, stateBytesMax }: StoreConfig,

@@ -34,26 +34,26 @@ interface DirectoryOptions {
   readonly hasTestKeys: boolean
   /** Keys of sites that are answered as unknown. */
   readonly hidden?: ReadonlySet<string> | undefined
-  /** True in the primary process, which remembers all records. No request asks there: new ones are taken as they are (see `#unasked`). */
-  readonly isCopy?: boolean
+  /** The primary process remembers all records. No request asks there, so new ones are taken as they are (see `#unasked`). */
+  readonly isOfPrimary?: boolean
 }
 
 export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #isCopy: boolean
+  readonly #isOfPrimary: boolean
   #revision: number | undefined
-  /** True once everything that the store had at the first `refresh` was read. */
+  /** True once everything that the store had at the first `refresh` was read, but for records that it could not read (`#failed`). */
   isLoaded = false
 
   constructor(
     store: SiteStore,
     now: () => number,
-    { hasTestKeys, hidden, isCopy = false }: DirectoryOptions,
+    { hasTestKeys, hidden, isOfPrimary = false }: DirectoryOptions,
   ) {
     this.#store = store
-    this.#isCopy = isCopy
+    this.#isOfPrimary = isOfPrimary
     const readSite = async (siteKey: string) => {
       const record = hidden?.has(siteKey) ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -61,15 +61,19 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    const cachedMax = isCopy ? Number.POSITIVE_INFINITY : CACHED_MAX
-    this.sites = new RecordCache(readSite, ({ record }) => record, now, new Map(testSites), cachedMax)
-    this.apiKeys = new RecordCache(
-      id => store.readApiKey(id),
-      apiKey => apiKey,
-      now,
-      new Map(testApiKeys),
-      cachedMax,
-    )
+    const common = { now, cachedMax: isOfPrimary ? Number.POSITIVE_INFINITY : CACHED_MAX }
+    this.sites = new RecordCache({
+      ...common,
+      read: readSite,
+      recordOf: ({ record }) => record,
+      testThings: new Map(testSites),
+    })
+    this.apiKeys = new RecordCache({
+      ...common,
+      read: id => store.readApiKey(id),
+      recordOf: apiKey => apiKey,
+      testThings: new Map(testApiKeys),
+    })
   }
 
   get all(): CachedRecords {
@@ -94,7 +98,7 @@ export class SiteDirectory {
       // Records that were cached before the first answer may have changed since.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
-      const areUnasked = this.isLoaded && !this.#isCopy
+      const areUnasked = this.isLoaded && !this.#isOfPrimary
       await Promise.all([
         this.sites.refresh(changes.siteKeys, areUnasked),
         this.apiKeys.refresh(changes.apiKeyIds, areUnasked),
@@ -112,23 +116,27 @@ export class SiteDirectory {
 
 type StoredRecord = Parameters<typeof updatedAtOf>[0] & { readonly deletedAt?: number }
 
-export class RecordCache<Thing> {
-  readonly #read: (key: string) => Promise<Thing | undefined>
-  readonly #recordOf: (thing: Thing) => StoredRecord
-  readonly #now: () => number
+interface CacheOptions<Thing> {
+  readonly read: (key: string) => Promise<Thing | undefined>
+  readonly recordOf: (thing: Thing) => StoredRecord
+  readonly now: () => number
   /** Those of the published test keys, which are in no store. */
-  readonly #testThings: ReadonlyMap<string, Thing>
-  readonly #cachedMax: number
+  readonly testThings: ReadonlyMap<string, Thing>
+  readonly cachedMax: number
+}
+
+export class RecordCache<Thing> {
+  readonly #options: CacheOptions<Thing>
   readonly #cached = new Map<string, Thing>()
-  /** Keys that the store lacks, and the time by `#now`, in milliseconds, from which it is asked again. */
+  /** Keys that the store lacks, and the time by `now`, in milliseconds, from which it is asked again. */
   readonly #unknown = new Map<string, number>()
   /** What `load` answers, by the key that is being read. */
   readonly #loads = new Map<string, Promise<Found<Thing>>>()
   /** Keys of cached records that the store lacks, unless they are deleted, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
-   * Keys of new records that were cached before any request asked for them. At the first request, `load` reads such a record once
-   * more, because an API key may be revoked as soon as it is made.
+   * Keys of new records that `refresh` cached before any request asked for them. At the first request, `load` reads such a record once
+   * more: whoever makes an API key, revokes it at once and tries it must be refused, as if nothing were cached.
    */
   readonly #unasked = new Set<string>()
   /** Keys of changed records that could not be read, for the next `refresh`. */
@@ -136,18 +144,8 @@ export class RecordCache<Thing> {
   /** Keys that `refreshSome` has yet to read before it starts over with all. */
   #unread: string[] = []
 
-  constructor(
-    read: (key: string) => Promise<Thing | undefined>,
-    recordOf: (thing: Thing) => StoredRecord,
-    now: () => number,
-    testThings: ReadonlyMap<string, Thing>,
-    cachedMax: number,
-  ) {
-    this.#read = read
-    this.#recordOf = recordOf
-    this.#now = now
-    this.#testThings = testThings
-    this.#cachedMax = cachedMax
+  constructor(options: CacheOptions<Thing>) {
+    this.#options = options
   }
 
   get lost(): Thing[] {
@@ -160,10 +158,10 @@ export class RecordCache<Thing> {
 
   /** Answers without the store; if that is undefined, call `load`. */
   cached(key: string): Found<Thing> {
-    const found = this.#testThings.get(key) ?? this.#cached.get(key)
+    const found = this.#options.testThings.get(key) ?? this.#cached.get(key)
     if (found !== undefined) return this.#unasked.has(key) ? undefined : found
     const askAgainAt = this.#unknown.get(key)
-    return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
+    return askAgainAt !== undefined && askAgainAt > this.#options.now() ? null : undefined
   }
 
   load(key: string, done: Done<Found<Thing>>): void {
@@ -198,7 +196,7 @@ export class RecordCache<Thing> {
    */
   async refresh(keys: readonly string[], areUnasked = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    let spare = this.#cachedMax - this.#cached.size
+    let spare = this.#options.cachedMax - this.#cached.size
     const wanted = keys.filter(key => this.#cached.has(key) || spare-- > 0)
     if (areUnasked) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
     this.#failed = await this.#readAll([...new Set([...this.#failed, ...wanted])])
@@ -226,13 +224,14 @@ export class RecordCache<Thing> {
   }
 
   async #readOne(key: string): Promise<void> {
-    this.#keep(key, await this.#read(key))
+    this.#keep(key, await this.#options.read(key))
   }
 
   #keep(key: string, thing: Thing | undefined): void {
     const before = this.#cached.get(key)
-    const recordBefore = before && this.#recordOf(before)
-    const isOlder = recordBefore && thing && updatedAtOf(this.#recordOf(thing)) < updatedAtOf(recordBefore)
+    const recordBefore = before && this.#options.recordOf(before)
+    const isOlder =
+      recordBefore && thing && updatedAtOf(this.#options.recordOf(thing)) < updatedAtOf(recordBefore)
     // The copy stays in use: a deleted record would have left one with `deletedAt`, and a revoked API key stays revoked.
     if (isOlder || (recordBefore && thing === undefined)) {
       // Nothing of a deleted record needs to be restored if the store lacks it altogether.
@@ -243,10 +242,12 @@ export class RecordCache<Thing> {
     this.#lost.delete(key)
     this.#unknown.delete(key)
     if (thing === undefined) {
+      this.#unasked.delete(key)
       makeRoom(this.#unknown, UNKNOWN_MAX)
-      this.#unknown.set(key, this.#now() + UNKNOWN_MS)
+      this.#unknown.set(key, this.#options.now() + UNKNOWN_MS)
     } else {
-      if (before === undefined) this.#lost.delete(makeRoom(this.#cached, this.#cachedMax) ?? '')
+      const evicted = before === undefined ? makeRoom(this.#cached, this.#options.cachedMax) : undefined
+      for (const keys of [this.#lost, this.#unasked]) keys.delete(evicted ?? '')
       this.#cached.set(key, thing)
     }
   }

@@ -24,7 +24,7 @@ export interface ChallengeRequest {
   /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
   readonly addressLimit: number
-  /** 0 for an unknown site. */
+  /** What the address may request at this site; 0 for an unknown site. */
   readonly siteLimit: number
   /** undefined if the request will be refused whatever the meters are. */
   readonly metering: Metering | undefined
@@ -166,7 +166,7 @@ export interface RequestStore {
    * open, only until that has lasted for POWGATE_FAIL_OPEN_AFTER_SECONDS
    */
   nonceEpoch(addressKey: string, siteKey: string, mayFailOpen: boolean): number | undefined
-  /** What nonceEpoch gives for addresses of each shard; empty if there is one, which is that of every address. */
+  /** What nonceEpoch gives for other addresses, by their shards: under these, nonces of theirs are read. Empty if there is one shard. */
   nonceEpochs(siteKey: string): readonly number[]
   /** What nonceEpoch may have given before, by the last three former epochs that this worker has met of each shard. */
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]

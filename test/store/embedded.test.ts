@@ -273,7 +273,7 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   saveState(dataDir, state, 'boot 1')
   const loaded = (bootId: string) => {
     const found = newState()
-    const unread = loadState(dataDir, found, bootId)
+    const unread = loadState(dataDir, found, { bootId })
     return [found.epoch === state.epoch, found.windows.size, found.meters.size, unread ?? '']
   }
   assert.deepEqual(loaded('boot 1'), [true, 1, 1, ''])
@@ -329,8 +329,15 @@ test('embedded: audit entries that are dropped leave the file at once, and with 
   const { path, file } = newSites()
   const { site } = await createSite(file, { name: 'older' })
   await updateSite(file, site.siteKey, { name: 'newer' })
+  fs.mkdirSync(`${path}.new`) // so that the file cannot be written anew
   await file.dropAudit(Date.now() + 1)
+  assert.match(fs.readFileSync(path, 'utf8'), /older/)
+  fs.rmdirSync(`${path}.new`)
+  await file.noteUses(new Map([['id', 1]])) // the next write tries again
   assert.doesNotMatch(fs.readFileSync(path, 'utf8'), /older/)
+  await updateSite(file, site.siteKey, { name: 'newest' })
+  await file.dropAudit(Date.now() + 1)
+  assert.doesNotMatch(fs.readFileSync(path, 'utf8'), /newer/)
   await file.closeFile()
 })
 
@@ -651,6 +658,17 @@ test('embedded: a process that holds the directory and does not answer is told, 
   const served = serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 2500 })
   await assert.rejects(served, /is in use by a process that does not answer: end that first/)
   assert.deepEqual(waited, ['a process that does not answer'])
+})
+
+test('embedded: an owner that closes each connection and does not end is told, and not waited for without end', async t => {
+  const dataDir = temporaryDir('store')
+  const closing = createServer(socket => socket.destroy()).listen(socketPath(dataDir))
+  t.after(() => closing.close())
+  await once(closing, 'listening')
+  await assert.rejects(
+    serveStore(dataDir, { waitMs: 200 }),
+    /is in use by a process that does not end: end that first/,
+  )
 })
 
 test('embedded: an owner that dies when it is asked is no reason not to start', async t => {

@@ -104,7 +104,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('a record that cannot be read holds up no other, and the copy of all records has no bound', async () => {
-    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isOfPrimary: true })
     await directory.refresh()
     const many = Array.from({ length: 100_001 }, () => keyOf(SITE)) // one more than a directory that is no copy remembers
     directory.remember({ sites: [], apiKeys: many.slice(1) })
@@ -118,7 +118,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('an older copy of the store does not bring back a revoked key', async () => {
-    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isOfPrimary: true })
     const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
     assert.ok(await writeSite(store(), site))
     const { record: key } = await createApiKey(store(), site.siteKey)

@@ -155,7 +155,7 @@ function putRmcg(instruction: u32): void {
   put2(SET, destination(instruction))
 }
 
-/** Repeats if bit 5 of RMCG's result is 0 and repeats are left. Its register still has it: no other instruction writes there. */
+/** Repeats if bit 5 of RMCG's result is 0 and repeats are left. RMCG's register still has it: no other instruction writes there. */
 function putRepeat(rmcg: u32): void {
   put2(GET, destination(rmcg))
   putConstant(I64_CONST, 32)

@@ -1,7 +1,8 @@
 /**
  * HashWX (tevador, 2026), the puzzle that gives graphics cards little, for server and browser. Every seed of 32 bytes makes a random
  * function of 32 small programs, which maps 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes
- * dist/hashwx.wasm of it and emit.ts, and plain JavaScript of it alone. ../hashwx-machine.ts calls either.
+ * dist/hashwx.wasm of it and emit.ts, and plain JavaScript of it alone. ../hashwx-machine.ts calls either. Who needs one hash, as the
+ * server, or has no WebAssembly, calls `interpret`; a solver with WebAssembly runs what `emit` makes, ten times as fast.
  *
  *   seed   16 bytes make the programs, 16 bytes are the key of the registers' generator
  *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
@@ -54,7 +55,7 @@ const X_KINDS: usize = memory.data<u8>([5, 1, 9, 6, 2, 10, 4, 0, 8])
 
 /**
  * Bit i of the mask of instruction n: n may read the register that instruction i writes. The permutations of 0 to 7 within these
- * masks are the 625 of the specification's appendix C, in its order; the first instruction ignores its own.
+ * masks are the 625 of the specification's appendix C, in its order. The first instruction, RMCG, reads r8 or r9 in place of its source.
  */
 const SOURCE_MASKS: usize = memory.data<u8>([
   0b11010101, 0b11111100, 0b11111010, 0b11110010, 0b11101010, 0b11001010, 0b10101011, 0b00000101,
@@ -103,7 +104,7 @@ function mix(at: usize, rounds: u32, k0: u64 = 0, k1: u64 = 0): void {
   store<u64>(at, d, 24)
 }
 
-/** The key has 16 bytes; the salt is the input of a hash, or -1 to make the programs. The constants are the specification's. */
+/** The key has 16 bytes; the salt is the input of a hash, or -1 to make the programs. Constants are SipHash's, but 0xbb for its 0xff. */
 function startGenerator(key: usize, salt: u64): void {
   const k0 = load<u64>(key)
   const k1 = load<u64>(key, 8)
@@ -199,7 +200,7 @@ export function fill(high: u32, low: u32, count: usize): void {
     drawFour(at)
     refillGenerator()
     drawFour(at + 32)
-    // RMCG's factors: 3 and 5 modulo 8, whose powers take longest to repeat.
+    // RMCG's factors are 3 and 5 modulo 8: powers of such numbers take longest to repeat modulo 2^64.
     store<u64>(at, (load<u64>(at, 32) & ~7) | 3, 64)
     store<u64>(at, (load<u64>(at, 56) & ~7) | 5, 72)
   }
@@ -226,7 +227,7 @@ export function interpret(): void {
 
 function runPass(isOnMemory: bool): void {
   let repeatsLeft = REPEATS_MAX
-  let stored = scratchpad + SCRATCHPAD_BYTES
+  let stored = scratchpad + SCRATCHPAD_BYTES // The specification fills the memory from its end.
   for (let index: usize = 0; index < PROGRAMS; index++) {
     const program = programs + index * INSTRUCTIONS * INSTRUCTION_BYTES
     for (;;) {
@@ -241,7 +242,7 @@ function runPass(isOnMemory: bool): void {
       runMul(load<u32>(program, 16), isOnMemory)
       runX(load<u32>(program, 20), isOnMemory)
       runMul(load<u32>(program, 24), isOnMemory)
-      if (value & 32 || repeatsLeft === 0) break
+      if (value & 32 || repeatsLeft === 0) break // by the specification, bit 5 is 0 where the program repeats
       repeatsLeft--
     }
     runX(load<u32>(program, 28), isOnMemory)

@@ -19,12 +19,12 @@ import { type Command, PreparedCommand } from './ioredis.ts'
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
-  /** The folder of redis/lua/ with its Lua file; undefined for the probe, which all scripts have. */
+  /** The folder of redis/lua/ with its Lua file; undefined for the probe (lua/probe-1.lua), which all scripts have. */
   readonly script: 'visits' | 'redemptions' | undefined
   /** Latin-1, as `text` is: each character stands for one byte. The operation's Lua file describes both. */
   readonly keys: readonly string[]
   readonly text: string
-  /** Keys of the meters that it reads, in the order of SITE_METER (../wire.ts). */
+  /** Keys of the two times of first proofs, of the site's meter, and of networks' (SITE_METER in ../wire.ts); empty if it reads none. */
   readonly meters: readonly string[]
   /** What it adds to its meters if it is done. If that is not 0, `add` puts their numbers, from the site's on, after `text`. */
   readonly proofs: 1 | 0 | -1
@@ -38,7 +38,7 @@ export class Batch {
   readonly settles: Settle[] = []
   /** The numbers of each operation's meters in this batch, from 1 as in Lua. */
   readonly meterNumbers: (readonly number[])[] = []
-  /** True for operations that add a proof if they are done. A take-back is false: its whole batch sees the meters without that proof. */
+  /** True for operations that add a proof if they are done; false for a take-back: its whole batch sees the meters without that proof. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -92,7 +92,7 @@ export class Batch {
     const count = 3 + keyCount + values.length + this.settles.length
     const head = bulks([name, code, String(keyCount), ...keys, ...this.#meters.keys()])
     const call = `*${count}\r\n${head}${this.#keys}${bulks(values)}${this.#operations}`
-    return new PreparedCommand(name, [code, '1', keys[0]], Buffer.from(call, 'latin1'))
+    return new PreparedCommand(name, [code, '1', keys[0]], Buffer.from(call, 'latin1')) // one key is enough for the slot
   }
 }
 
@@ -136,7 +136,7 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 
 /**
  * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out of
- * `recent`. Otherwise a batch that exceeds a budget would have all its solutions refused, not only those above the budget.
+ * `recent`. Otherwise a batch that brings more proofs than a budget (domain/pricing.ts) would have all refused, not only those above it.
  */
 function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
@@ -146,9 +146,9 @@ function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.addsProof[index] || reply[at] !== DONE) continue
-    // Addresses that do not return added no proof to the site's meter.
-    const accepted = reply.readUInt32BE(at + SECOND_AT)
-    const isReturning = accepted >= PRICING.returningProofs
+    // Addresses that do not return added no proof to the site's meter (add_proof of lua/visits/meters.lua).
+    const acceptedBefore = reply.readUInt32BE(at + SECOND_AT)
+    const isReturning = acceptedBefore >= PRICING.returningProofs
     for (let position = isReturning ? SITE_METER : SITE_METER + 1; position < numbers.length; position++) {
       const meterAt = numbers[position]! - 1
       const { atMs, recent, usual } = meters[meterAt]!

@@ -64,7 +64,7 @@ export class BridgedRequests extends ShardedRequests {
     super.stop()
   }
 
-  /** Asks only whether the site's shard is away. While the address's is, the admission decides (`#isLongAway`). */
+  /** Asks for the site's shard alone, since no admission reaches it. The admission decides on the address's (`#isLongAway`). */
   override nonceEpoch(addressKey: string, siteKey: string, mayFailOpen = false): number | undefined {
     const awayMs = this.awayMs(siteKey)
     const serves = awayMs === 0 || (mayFailOpen && awayMs >= this.#options.failOpenAfterMs)
@@ -95,7 +95,7 @@ export class BridgedRequests extends ShardedRequests {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
-    // The price depends on the used share of the whole limit. This worker counts against its part of that, so its count is scaled up.
+    // The price depends on the used share of the limit. This worker counts against its part of that, so its count is scaled up.
     const siteCount = Math.round(decision.siteCount * (request.siteLimit / Math.max(1, decision.siteLimit)))
     return { status: 'admitted', siteCount, failures, accepted, meters: undefined }
   }
@@ -122,13 +122,13 @@ export class BridgedRequests extends ShardedRequests {
   /** Charges the address's record; for an address that no longer fits, its network's. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     const { addressKey, siteTag, addressLimit, siteLimit } = request
-    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE // no epoch yet to which a nonce could be bound
+    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE // not reached yet; an outage keeps the last epoch
     const now = Math.floor(this.#options.monotonicMs())
     const fits = this.#logs.makesRoom(addressKey, now)
     if (!fits) this.#noteCrowded(now)
-    const [logs, key, limitTimes] = fits
-      ? [this.#logs, addressKey, 1]
-      : [this.#networkLogs, ownerKey(addressKey), SHARED_TIMES]
+    const { logs, key, limitTimes } = fits
+      ? { logs: this.#logs, key: addressKey, limitTimes: 1 }
+      : { logs: this.#networkLogs, key: ownerKey(addressKey), limitTimes: SHARED_TIMES }
     // Each worker has its part of a limit, since none knows what the others admit.
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor((limit * limitTimes) / this.#options.workers))
@@ -136,7 +136,7 @@ export class BridgedRequests extends ShardedRequests {
     const decision = admitToLog(logs.get(key, now), now, kind, limits)
     if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record) // a copy, since the next call reuses that memory
-    if (!logs.makesRoom(key, now)) logs.dropFirst()
+    if (!logs.makesRoom(key, now)) logs.dropFirst() // only among networks: an address that does not fit is not here
     logs.set(key, record, now + WINDOW_MS)
     return { ...decision, siteLimit: limits.siteLimit }
   }

@@ -1,6 +1,6 @@
 /**
  * The head of a shard's calls (../wire.ts): tells the server what its last reply said, and its present time as far as this host can
- * predict it. By these lua/epoch.lua notices that records may be lost, or that the server's clock was set.
+ * predict it. By these lua/epoch.lua notices that records may be lost, or that the server's clock was set. `meterCount` is the batch's.
  */
 
 import { randomInt } from 'node:crypto'
@@ -12,7 +12,7 @@ import { epochOf, timeOf } from './batch.ts'
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTED_MS_MAX = 3_600_000
 
-/** Times of the server are milliseconds modulo 2^24. */
+/** Times of the server are milliseconds modulo 2^24, so none is NO_TIME. */
 export class CallHead {
   readonly #bytes = Buffer.alloc(HEAD_BYTES)
   /** The server's time when lua/epoch.lua last checked whether the memory can be trusted. */
@@ -21,8 +21,8 @@ export class CallHead {
   #time = NO_TIME
   /** When the call of that reply was asked for, by `performance.now`. */
   #askedAtMs = 0
-  /** The epoch in the last reply: a server believes the expected time only with its own epoch, since another server has another clock. */
-  #epoch = 0
+  /** The last reply's: a server believes an expected time only with its own epoch, since another server has another clock. */
+  #epoch = 0 // before the first reply no time is expected, so it does not count
   /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
   #batchesSeen = 0
 
@@ -37,8 +37,8 @@ export class CallHead {
 
   /**
    * Makes the next call expect no time. Called when the server has refused one because its clock is another than expected: the next call
-   * accepts that, and the server may begin a new epoch (rule 5c of lua/epoch.lua). The epoch and the batches seen stay: they show an
-   * older copy.
+   * accepts that, and the server may begin a new epoch (rule 5c of lua/epoch.lua). The batches seen stay: by these the server notices
+   * that its memory is an older copy (rule 4).
    */
   forgetTime(): void {
     this.#checkedAt = NO_TIME
@@ -56,7 +56,7 @@ export class CallHead {
    * With each call comes an epoch that the server takes if it must begin one.
    *
    * @param meterCount how many meters the batch has
-   * @param isSameConnection false if the last reply came over another connection than the call takes: then the server must check itself
+   * @param isSameConnection false if the last reply came over another connection: then `checked` is NO_TIME, by which the server checks
    */
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes

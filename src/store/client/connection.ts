@@ -15,8 +15,8 @@ import {
   Command,
   ExplainingConnector,
   ExplainingSentinelConnector,
+  mendSlotQueries,
   Redis,
-  watchSlots,
 } from './ioredis.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -41,13 +41,13 @@ interface Link {
   /** undefined if not known, or not connected. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Makes ioredis ask the Cluster which server has a key, so that `serverOf` knows. */
+  /** Sends a command, any would do, because its redirection makes ioredis ask which server has a key, so that `serverOf` knows. */
   locate(key: string): Promise<void>
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
   /** Replaces a silent connection. */
   drop(server: Server): void
-  /** Ends a connection attempt that takes too long. */
+  /** Ends a connection attempt that takes too long. Called while `serverOf` gives none. */
   endIfStuck(slot: number): void
   /** The last error since the connection was ready. It contains no credentials. */
   lastError(): string | undefined
@@ -163,11 +163,11 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
     dnsLookup: (name, done) => done(null, name),
     redisOptions: dataOptions(target, silenceMs),
   })
-  watchSlots(cluster)
+  mendSlotQueries(cluster)
   const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
-  // The name of the slot's node. It is empty until the client is ready, and `errors.last` then tells the last error of any node.
+  // The name of the slot's node; 'no node' is for `causeAt` to show. It is empty, which means any node, until the client is ready.
   const keyOf = (slot: number) => (cluster.status === 'ready' ? (cluster.slots[slot]?.[0] ?? 'no node') : '')
   const nodeOf = (slot: number): Redis | undefined => {
     const key = keyOf(slot)
@@ -206,8 +206,8 @@ function connectCluster(target: RedisTarget, silenceMs: number): Link {
 }
 
 /**
- * Returns a function that is true for an attempt that it first saw more than `silenceMs` ago, and again only after that time: an
- * attempt takes a while to end, and each call that ends it adds a listener.
+ * Returns a function that tells if it first saw an attempt more than `silenceMs` ago. It then counts anew: an attempt takes a while to
+ * end, and each call that ends it would leave a listener.
  */
 function stuckCheck(silenceMs: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -273,7 +273,7 @@ function noteErrors(client: Redis | Cluster) {
   // A Cluster's client stays ready while one node is away.
   client.on('+node', (node: Redis) => {
     node.on('ready', () => last.delete(nameOf(node)))
-    // A replica that runs again: nothing connects to it until it takes over.
+    // A replica that runs again: nothing connects to it until it takes over, so its 'ready' would come too late.
     if (node.options.readOnly) last.delete(nameOf(node))
   })
   return { note, last: (node = '') => last.get(node) }

@@ -21,6 +21,9 @@ const FORGOTTEN_MS = 10_000
 /** At the start, a store of which half of the shards are up is ready only after this time, in which the others may follow. */
 const START_MS = 1000
 
+/** What the log has in place of a cause once all shards answer: the Lua scripts are all that a store must run. */
+const NO_CAUSE = 'the scripts run'
+
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
@@ -31,17 +34,19 @@ export class ShardHealth {
   #forgottenReportedAtMs = Number.NEGATIVE_INFINITY
   /** When `isReady` first found half of the shards up. */
   #halfUpAtMs: number | undefined
+  /** Stays true from then on: later outages are no start. */
   #wereAllUp = false
   /** True at the start too, so that the first contact is reported. */
   #isReportedDown = true
-  /** After a shard went down, waits GATHER_MS to report it; from that report on, looks at the cause every CAUSE_CHECK_MS. */
-  #timer: NodeJS.Timeout | undefined
+  /** Waits GATHER_MS, after a shard went down, to report it. */
+  #gatherTimer: NodeJS.Timeout | undefined
+  readonly #causeTimer: NodeJS.Timeout
 
   constructor(shards: readonly Shard[], listener: StoreListener, causeAt: Connection['causeAt']) {
     this.#shards = shards
     this.#listener = listener
     this.#causeAt = causeAt
-    this.#checkCauses()
+    this.#causeTimer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
   isReady(): boolean {
@@ -64,24 +69,24 @@ export class ShardHealth {
   /** Why the first shard that is down is so: its connection's error if there is one, because the shard's own cause follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
-    return down === undefined ? 'the scripts run' : this.#causeAt(down.slot, down.cause)
+    return down === undefined ? NO_CAUSE : this.#causeAt(down.slot, down.cause)
   }
 
   /** Call it when a shard went down or came up. */
   changed(): void {
     if (this.isWhole()) {
       this.#wereAllUp = true
-      clearTimeout(this.#timer)
-      this.#timer = undefined
-      if (this.#isReportedDown) this.#listener.onChange?.(true, 'the scripts run')
+      clearTimeout(this.#gatherTimer)
+      this.#gatherTimer = undefined
+      if (this.#isReportedDown) this.#listener.onChange?.(true, NO_CAUSE)
       this.#isReportedDown = false
-    } else if (!this.#isReportedDown && this.#timer === undefined) {
+    } else if (!this.#isReportedDown && this.#gatherTimer === undefined) {
       if (this.#shards.length === 1) this.#reportDown()
-      else this.#timer = setTimeout(() => this.#reportDown(), GATHER_MS).unref()
+      else this.#gatherTimer = setTimeout(() => this.#reportDown(), GATHER_MS).unref()
     }
   }
 
-  /** Call it when a shard's epoch was replaced. */
+  /** Call it when a shard's epoch was replaced. `onNewEpoch` counts each at once; `onForgotten`, which is logged, gathers several. */
   forgot(shard: Shard): void {
     this.#listener.onNewEpoch?.()
     this.#forgotten.add(shard)
@@ -97,25 +102,20 @@ export class ShardHealth {
   }
 
   stop(): void {
-    clearTimeout(this.#timer)
-    clearTimeout(this.#forgottenTimer)
+    for (const timer of [this.#gatherTimer, this.#causeTimer, this.#forgottenTimer]) clearTimeout(timer)
   }
 
   #reportDown(): void {
-    this.#timer = undefined
+    this.#gatherTimer = undefined
     this.#isReportedDown = true
     this.#reportedAtMs.clear()
     this.#reportedAtMs.set(causeOf(this.cause()), performance.now())
     this.#listener.onChange?.(false, this.describe())
-    this.#checkCauses()
-  }
-
-  #checkCauses(): void {
-    this.#timer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
   /** Reports each cause that shows up during an outage, since the first one is rarely the true one. */
   #reportCause(): void {
+    if (!this.#isReportedDown) return
     const cause = causeOf(this.cause())
     const nowMs = performance.now()
     if (nowMs - (this.#reportedAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < SAME_CAUSE_MS) return

@@ -80,7 +80,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     kind === 'cluster' ? fieldsOf(await askOrNothing(ask, 'cluster', 'info')) : {},
   ])
   const lines = [
-    ...evictionAdvice(memory),
+    evictionAdvice(memory),
     memoryLimitAdvice(memory),
     ...persistenceAdvice(persistence),
     replicaAdvice(replication, kind),
@@ -117,15 +117,11 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-function evictionAdvice({ maxmemory_policy: policy }: Fields): string[] {
+function evictionAdvice({ maxmemory_policy: policy }: Fields): string | undefined {
   if (policy === undefined)
-    return [
-      'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',
-    ]
-  if (policy === 'noeviction') return []
-  return [
-    `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`,
-  ]
+    return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
+  if (policy === 'noeviction') return undefined
+  return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
 }
 
 function memoryLimitAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {

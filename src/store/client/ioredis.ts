@@ -57,13 +57,13 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** A node whose host is not known, as `natMap` gets it: of a redirection, or as the reply transformer below writes it. */
+/** A node whose host is not known, as `natMap` gets it: `:6379` in a redirection, `?:6379` after the reply transformer below. */
 const UNKNOWN_HOST = /^\??:(\d+)$/
 
 /**
- * A Cluster's node may not tell its host (null or ''), or lack the name that it should tell (`?`), and ioredis leaves nodes without
- * a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `watchSlots` resolves. A node that
- * has left knows no slots, and ioredis would close all connections: after an error it asks the next node.
+ * Mends replies to CLUSTER SLOTS. A node may not tell its host (null or ''), or lack the name that it should tell (`?`), and ioredis
+ * leaves nodes without a host out. This takes the IP address that stands beside a `?`, or else writes `?`, which `mendSlotQueries`
+ * resolves. A node that has left knows no slots, and ioredis would close all connections: after an error it asks the next node.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
   if (!Array.isArray(reply)) return reply
@@ -81,10 +81,10 @@ type GetInfoFromNode = (node: Redis | undefined, done: (error?: Error) => void) 
 
 /**
  * Takes an unknown host for the one that was last asked for the slots, and so gave the answer: ioredis asks one node at a time. A
- * redirection may be of another node, but then ioredis asks for the slots again. It asks by a duplicate of the node's connection, and
- * drops its errors, which are all that is known of a node to which no other connection was made: they become the cluster's.
+ * redirection may be of another node, but then ioredis asks for the slots again. It asks over a duplicate of the node's connection, and
+ * drops the errors of that. Of a node without another connection there are no others, so this emits them as the cluster's.
  */
-export function watchSlots(cluster: Cluster): void {
+export function mendSlotQueries(cluster: Cluster): void {
   let askedHost = ''
   const inside = cluster as unknown as { getInfoFromNode: GetInfoFromNode }
   const ask = inside.getInfoFromNode.bind(cluster)
@@ -104,7 +104,7 @@ export function watchSlots(cluster: Cluster): void {
 
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
-/** After this time without a TLS handshake the port is asked without TLS, and may take as long to answer. */
+/** After this time without a TLS handshake the port is asked without TLS, for as long. A port with TLS answers that with no + or -. */
 const HANDSHAKE_MS = 250
 
 export const ExplainingConnector = class extends StandaloneConnector {
@@ -114,7 +114,7 @@ export const ExplainingConnector = class extends StandaloneConnector {
     return 'path' in this.options && this.options.path ? stream : explainTlsMismatch(stream)
   }
 
-  /** Gets INFO's answer, parsed, before the connection is ready. Another version may have replaced workers or the store process. */
+  /** Gets INFO's fields before the connection is ready. The store process may be of another version by now; Redis tells no layout. */
   override check(info: { readonly powgate_layout?: string } | null) {
     if ((info?.powgate_layout ?? String(LAYOUT)) === String(LAYOUT)) return true
     this.stream.destroy(new Error(OTHER_LAYOUT))
@@ -137,7 +137,7 @@ const sentinels = SentinelConnector.prototype as unknown as SentinelInside
 const { connectToSentinel } = sentinels
 /**
  * Makes the clients that hear of failovers. ioredis prints the errors of a dead Sentinel, because nothing listens for them, and takes
- * the failover of any primary for that of its own.
+ * the failover of any primary for that of its own. A message begins with the primary's name, then has its old and its new address.
  */
 sentinels.connectToSentinel = function (...args) {
   const client = connectToSentinel.apply(this, args)

@@ -1,9 +1,11 @@
 /**
  * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. An operation starts with a
- * letter. Its file in ../redis/lua/ has its fields and answers in the header:
+ * letter. Its file in ../redis/lua/ has its fields and answers in the header. The `first` and `second` of an answer are:
  *
- *   C  visits/admit-challenge-1      V  visits/admit-solution-2      T  visits/take-back-0
- *   R  redemptions/redeem-token-3    K  redemptions/peek-api-key-1   F  redemptions/refund-caller-1
+ *   C  visits/admit-challenge-1      siteCount | accepted 2, failures 2      R  redemptions/redeem-token-3    time of charge | 0
+ *   V  visits/admit-solution-2       failures | accepted                     K  redemptions/peek-api-key-1    as if refused
+ *   T  visits/take-back-0            0 | 0                                   F  redemptions/refund-caller-1   0 | 0
+ *      any that a limit refused      retryAfterMs | policy
  *
  * The network of an address chooses the shard of its records. The site chooses that of its API keys' windows and its redemption
  * records, so a redemption may need two shards. In Redis each key starts with `<prefix>:{<shard>}:`.
@@ -78,13 +80,13 @@ export class ShardedRequests implements RequestStore {
     return this.#shardOf(key).awayMs
   }
 
-  /** A shard that is away counts with its last epoch. Without a bridge (bridge.ts) there is one shard, and its admission is refused then. */
+  /** A shard that is away counts with its last epoch; whether that will do is for the bridge (bridge.ts), or the admission, to decide. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
   }
 
   nonceEpochs(siteKey: string): readonly number[] {
-    if (this.#shards.length === 1) return []
+    if (this.#shards.length === 1) return [] // that of all addresses is the one that `nonceEpoch` gives
     const site = this.#shardOf(siteKey)
     return this.#shards.flatMap(shard => jointEpoch(shard, site) ?? [])
   }
@@ -155,7 +157,7 @@ export class ShardedRequests implements RequestStore {
       const callerOnly = { ...request, apiKey: undefined, redeem: undefined, isJunk: asJunk }
       return ask(callerShard, this.#redeemOperation(callerShard, callerOnly, true), (reply, at) => ({
         charged: redemptionAnswer(reply, at),
-        chargedAt: reply === undefined ? 0 : firstOf(reply, at),
+        chargedAt: reply === undefined ? 0 : firstOf(reply, at), // by which F finds the charge
       }))
     }
     if (!siteShard.isUp) return UNAVAILABLE // nothing would be sent there, so nothing is charged here
@@ -175,7 +177,7 @@ export class ShardedRequests implements RequestStore {
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
-    // It was used or forgotten, so there is a token, and the first charge was no junk. Without the token, R's answer lacks `isJunk`.
+    // A request with a token is not sent as junk. This charge is, but without the token, so R cannot call a refusal that of junk.
     const { charged: chargedAsJunk } = await chargeCaller(true)
     return chargedAsJunk.status === 'limited' ? { ...chargedAsJunk, isJunk: true } : answer
   }
@@ -211,7 +213,7 @@ export class ShardedRequests implements RequestStore {
   }
 }
 
-/** The XOR of both epochs, because it changes with either. undefined until this worker has reached both shards. */
+/** The XOR of both epochs changes with either; with both at once it stays by a chance of 2^-32. undefined until both were reached. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   if (address.epoch === undefined || site.epoch === undefined) return undefined

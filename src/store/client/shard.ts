@@ -71,7 +71,7 @@ export class Shard {
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKeys: EpochKeys
-  /** The operation of lua/probe-1.lua. */
+  /** The operations of lua/probe-1.lua, which all scripts have, so they name none: P, and PW, which also writes. */
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
   /** Probes sent while up, of which some write. */
@@ -177,7 +177,7 @@ export class Shard {
 
   #run(batch: Batch, server: Server): Promise<unknown> {
     const { testClock } = this.#options
-    const isSameConnection = server === this.#server
+    const isSameConnection = server === this.#server // else the server must check itself anew
     const values = [testClock(), this.#head.next(isSameConnection, batch.meterCount)]
     return evalScript(batch.script, async (name, code) => {
       const command = batch.command(name, code, this.#epochKeys, values)
@@ -205,6 +205,7 @@ export class Shard {
   #failed(call: Call, message: string): void {
     if (call.state !== 'sent') return
     if (DID_NOT_RUN.test(message)) return this.#requeue(call, message)
+    // Other errors (a closed connection, a full memory, a script that is refused) would meet the other calls, too.
     this.#goDown(message)
   }
 
@@ -267,7 +268,7 @@ export class Shard {
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    if (server !== undefined) this.#server = undefined // ioredis has learned that the slot moved
+    if (server !== undefined) this.#server = undefined // the slot has moved; if no server has it, `connectionLost` follows
     const isSearching = this.isUp && this.#server === undefined
     this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {

@@ -36,7 +36,7 @@ export class StoreClient {
   readonly health: ShardHealth
   readonly #options: StoreClientOptions
   readonly #connection: Connection
-  /** The store process' second connection, for what waits for its disk. */
+  /** A second connection, to the store process alone, for writes that wait for its disk (embedded/socket-sites.ts). */
   readonly #aside: Connection | undefined
   readonly #shards: readonly Shard[]
 
@@ -52,7 +52,7 @@ export class StoreClient {
     const tags = shardTags(connection, clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
-        keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
+        keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`, // the store process has no other user, and no slots
         deadlineMs,
         testClock: () => String(clock?.() ?? ''),
         onChange: () => this.health.changed(), // not before the first probe, so `health` is there
@@ -84,7 +84,7 @@ export class StoreClient {
     })
   }
 
-  /** Names the servers that a line is about, unless it is about all. */
+  /** Asks the servers in use. A line names those that it is about, unless it is about all. */
   async advice(): Promise<string[]> {
     const { target, deadlineMs } = this.#options
     const servers = this.#servers()
@@ -107,6 +107,7 @@ export class StoreClient {
     throw new Error(this.health.isWhole() ? 'the server is being looked for' : this.health.cause())
   }
 
+  /** Asks every node, replicas too, over a connection of its own each. */
   nodeAdvice(): Promise<string[]> {
     return nodeAdvice(this.#connection.ask, this.#options.target, this.#options.deadlineMs)
   }
@@ -115,12 +116,12 @@ export class StoreClient {
     return versionOf(this.#connection.ask)
   }
 
-  /** Drops entries of the audit log of that age by both clocks, this host's and the store's: one that is far ahead drops none. */
+  /** Drops entries of the audit log of that age by the earlier clock, this host's or the store's: one far ahead must not drop more. */
   async dropAudit(ageMs: number): Promise<void> {
     // On a Cluster the log's times are those of its own node.
     const ask = askAt(this.#serverOf(SITES_SLOT), this.#options.deadlineMs)
-    const aheadMs = (await clockAhead(ask)) * 1000
-    await this.sites.dropAudit(Date.now() - Math.max(0, aheadMs) - ageMs)
+    const hostAheadMs = (await clockAhead(ask)) * 1000
+    await this.sites.dropAudit(Date.now() - Math.max(0, hostAheadMs) - ageMs)
   }
 
   async close(): Promise<void> {
@@ -130,7 +131,6 @@ export class StoreClient {
     this.#aside?.close()
   }
 
-  /** True if at least half of the shards answer (see `ShardHealth`). */
   isReady(): boolean {
     return this.health.isReady()
   }
@@ -141,13 +141,13 @@ export class StoreClient {
     return troubleOf(this.#options.target, this.health.cause())
   }
 
-  /** Sums up all servers: the largest clock difference, a policy that evicts, all evicted keys. Rejects if one does not answer. */
+  /** Sums up all servers: the largest clock difference, the first policy that evicts, all evicted keys. Rejects if one does not answer. */
   async status(): Promise<StoreStatus> {
     const { deadlineMs } = this.#options
     const statuses = await Promise.all(this.#servers().map(server => statusOf(askAt(server, deadlineMs))))
-    const offsets = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
+    const clocks = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
-      clockAheadSeconds: offsets.sort((one, other) => Math.abs(other) - Math.abs(one))[0]!,
+      clockAheadSeconds: clocks.reduce((one, other) => (Math.abs(other) > Math.abs(one) ? other : one)),
       evictsBy: statuses.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: statuses.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }

@@ -17,7 +17,6 @@ export class Call {
     this.ends = ends
   }
 
-  /** The argument as one-byte characters. */
   text(index: number): string {
     return this.bytes.toString('latin1', this.starts[index], this.ends[index])
   }

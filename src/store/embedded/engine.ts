@@ -1,8 +1,8 @@
 /**
  * Runs a worker's batch by the rules of domain/. The files of redis/lua/ do the same in Redis, and describe each operation.
  *
- * There is one shard here, so what works between shards is missing: peek (K), refund (F), and a charge's time in an answer. Each process
- * draws an epoch of its own, so what finds a lost memory is missing too: the head's times, the count of batches.
+ * There is one shard here, so what works between shards (client/requests.ts) is missing: peek (K), refund (F), and a charge's time in an
+ * answer. Each process draws an epoch of its own, so what finds a lost memory (lua/epoch.lua) is missing too: times, a count of batches.
  */
 
 import {
@@ -73,11 +73,10 @@ export class Engine {
   #wallMs = 0
   /** The number of the argument that is the next key. */
   #nextKey = 0
-  /** Meters of the call by their numbers, as far as they were looked up; null for one that the state does not have. */
-  #meters: (Meter | null)[] = []
+  /** Meters of the call by their numbers, as far as they were looked up; undefined for one that the state does not have. */
+  #meters: (Meter | undefined)[] = []
   #reply!: Buffer
-  /** Offset of the next answer. */
-  #replyAt = 0
+  #nextAnswerAt = 0
 
   constructor(state: State, clocks: Clocks) {
     this.#state = state
@@ -99,7 +98,7 @@ export class Engine {
     const metersAt = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
     this.#nextKey = METERS_AT + meterCount
     this.#reply = Buffer.allocUnsafe(metersAt + meterCount * METER_BYTES)
-    this.#replyAt = ANSWERS_AT
+    this.#nextAnswerAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
     this.#reply.writeUInt32BE(this.#state.epoch, 0)
     this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
@@ -134,7 +133,7 @@ export class Engine {
     }
   }
 
-  /** Reads the operation's next field, and moves on. The header of the operation's Lua file has their order and sizes. */
+  /** Reads the operation's next field, and moves on. Its Lua file (client/requests.ts names it by the letter) has the fields' sizes. */
   #read(size: number): number {
     let value = 0
     for (const end = this.#at + size; this.#at < end; this.#at++)
@@ -147,11 +146,11 @@ export class Engine {
   }
 
   #answer(status: number, first: number, second: number): void {
-    const at = this.#replyAt
+    const at = this.#nextAnswerAt
     this.#reply[at] = status
     writeUInt24(this.#reply, at + FIRST_AT, first)
     this.#reply.writeUInt32BE(second, at + SECOND_AT)
-    this.#replyAt = at + ANSWER_BYTES
+    this.#nextAnswerAt = at + ANSWER_BYTES
   }
 
   #limited({ retryAfterMs, policy }: Limited, junk = 0): void {
@@ -170,24 +169,25 @@ export class Engine {
     const limits = this.#readLimits()
     const isOfThisEpoch = this.#read(4) === this.#state.epoch
     const keepMs = this.#read(3)
-    const logMark = (this.#read(3) - MARK_BIT) * MARK_LOW_RANGE + this.#read(2)
+    const hasNonce = keepMs > 0
+    const logMark = (this.#read(3) - MARK_BIT) * MARK_LOW_RANGE + this.#read(2) // sent as the log has it (domain/address-log.ts)
     // The address's record has the used nonce as a mark of 39 bits, unless its limit is high: then the state has it as a mark of its own.
-    const hasOwnKey = keepMs > 0 && limits.addressLimit > MARKS_LIMIT_MAX
-    const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark: logMark, keepMs } : undefined
+    const hasOwnKey = hasNonce && limits.addressLimit > MARKS_LIMIT_MAX
+    const spending = isOfThisEpoch && hasNonce && !hasOwnKey ? { mark: logMark, keepMs } : undefined
     const decision = this.#admitAddress(kind, limits, spending)
     const nonceKey = hasOwnKey ? this.#call.text(this.#nextKey++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
     const answer = (status: (typeof NONCE_OUTCOMES)[number]) =>
       this.#answer(NONCE_OUTCOMES.indexOf(status) + 1, failures, accepted)
-    if (keepMs === 0) return answer('untouched')
+    if (!hasNonce) return answer('untouched')
     const isSpent = isOfThisEpoch && !decision.isUsed && (!hasOwnKey || this.#spendOwnKey(nonceKey, keepMs))
     answer(isSpent ? 'spent' : 'used')
     if (isSpent) this.#addProof(accepted, 1)
   }
 
   #spendOwnKey(key: string, keepMs: number): boolean {
-    if (this.#liveMark(key) !== undefined) return false
+    if (this.#liveClaim(key) !== undefined) return false
     this.#setMark(key, keepMs, '')
     return true
   }
@@ -233,7 +233,7 @@ export class Engine {
     const markAt = keyAt + (keyLimit > 0 ? keysAWindow : 0)
     this.#nextKey = hasToken ? markAt + 1 : markAt
     const markKey = hasToken ? this.#call.text(markAt) : ''
-    const before = hasToken ? this.#liveMark(markKey) : undefined
+    const before = hasToken ? this.#liveClaim(markKey) : undefined
     const status = hasToken ? this.#statusOf(epoch, before, claim) : 'untouched'
     // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
@@ -245,7 +245,6 @@ export class Engine {
     if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
     this.#answer(TOKEN_OUTCOMES.indexOf(status) + 1, 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
-    // A host whose clock is ahead issues tokens that others accept later.
     this.#setMark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
   }
 
@@ -263,8 +262,7 @@ export class Engine {
       : { key, refusal: undefined, record: decision.record }
   }
 
-  /** Returns the claim of a live mark. */
-  #liveMark(key: string): string | undefined {
+  #liveClaim(key: string): string | undefined {
     const value = this.#state.marks.get(key)
     if (value === undefined || isMarkDead(value, this.#wallMs, this.#nowMs)) return undefined
     return value.slice(MARK_HEAD)
@@ -279,7 +277,7 @@ export class Engine {
     const count = (this.#end - this.#at) / (3 + 2) // of each meter, its free proofs and its number
     if (count === 0) return
     const free: number[] = []
-    const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER); then the site's meter and those of networks
+    const numbers: number[] = [1, 2] // the times of first proofs, which a call's meters begin with; then the site's meter, networks'
     for (let index = 0; index < count; index++) free.push(this.#read(3))
     for (let index = 0; index < count; index++) numbers.push(this.#read(2))
     const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
@@ -288,10 +286,11 @@ export class Engine {
     const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
     // Meters of the state have been changed in place; new ones are stored now.
     for (let index = 0; index < list.length; index++) {
-      if (index < SITE_METER) renewFirstProof(list[index]!, this.#wallMs)
+      const keepsTime = index < SITE_METER
+      if (keepsTime) renewFirstProof(list[index]!, this.#wallMs)
       const isNetwork = index > SITE_METER
       // Only networks can fill the memory. A site's meter is made by the first proof that counts for it.
-      const isStored = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
+      const isStored = isNetwork ? !this.#state.isHalfFull : keepsTime || isSiteCounted
       const number = numbers[index]!
       if (!isStored || this.#meterOf(number) !== undefined) continue
       this.#state.meters.set(this.#call.text(METERS_AT + number - 1), list[index]!)
@@ -301,12 +300,11 @@ export class Engine {
 
   /** Looks a meter up once a batch, because the operations share most meters (2 us of a solution). */
   #meterOf(number: number): Meter | undefined {
-    const known = this.#meters[number]
-    if (known !== undefined) return known ?? undefined
+    if (number in this.#meters) return this.#meters[number]
     const name = this.#call.text(METERS_AT + number - 1)
     const meter = this.#state.meters.get(name)
-    const found = meter === undefined || isMeterDead(meter, this.#wallMs) ? null : meter
+    const found = meter === undefined || isMeterDead(meter, this.#wallMs) ? undefined : meter
     this.#meters[number] = found
-    return found ?? undefined
+    return found
   }
 }

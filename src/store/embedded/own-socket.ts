@@ -16,7 +16,7 @@ import { socketPath } from './data-dir.ts'
 const RETRY_MS = 50
 /** A command, or an owner that saves its state, ends within this time. */
 const WAIT_MS = 10_000
-/** The name of a command that is the store begins with this. */
+/** A command that owns a directory calls itself by a name that begins so, by which `isServed` tells it from a service. */
 export const A_COMMAND = 'a command'
 /** An owner answers within this time. A process that was stopped still accepts connections, but answers nothing. */
 const ASK_MS = 2000
@@ -39,14 +39,13 @@ export async function ownSocket({ dataDir, onWaiting, waitMs = WAIT_MS }: OwnerO
       const server = await tryToOwn(path)
       if (server !== undefined) return { server, path }
     } else {
-      if (owner !== 'ends') {
-        if (performance.now() > giveUpAt)
-          throw new OperatorError(
-            `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
-          )
-        if (!isReported) onWaiting?.(owner.who)
-        isReported = true
-      }
+      const who = owner === 'ends' ? 'a process that does not end' : owner.who
+      if (performance.now() > giveUpAt)
+        throw new OperatorError(
+          `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${who}: end that first, or give each service a directory of its own`,
+        )
+      if (owner !== 'ends' && !isReported) onWaiting?.(who)
+      isReported ||= owner !== 'ends'
       await sleep(RETRY_MS)
     }
   }
@@ -74,7 +73,7 @@ async function tryToOwn(path: string): Promise<Server | undefined> {
 }
 
 /**
- * True if a service has the socket. Waits while a command has it: that ends with its own work, and would not answer another's.
+ * True if a service has the socket. Waits while a command has it, which ends with its own work, or while an owner ends that was asked to.
  *
  * @throws OperatorError
  */
@@ -89,7 +88,7 @@ export async function isServed(path: string): Promise<boolean> {
   }
 }
 
-/** Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit. */
+/** Five characters, as many as the shared name has, so the path is as long. The first is a digit: no other file has such a name. */
 function temporaryName(path: string): string {
   return join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
 }
@@ -120,8 +119,8 @@ function askToLeave(path: string): Promise<Owner> {
 }
 
 /**
- * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
- * the name. If a third service has the name by then, the second notices that its name is gone, and refuses everything (server.ts).
+ * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: a service B may have just taken the
+ * name. If a service C has the name by then, B's is not put back: B notices that, and refuses everything (server.ts).
  */
 async function removeDeadSocket(path: string): Promise<void> {
   const aside = temporaryName(path)

@@ -30,10 +30,10 @@ export interface ServerOptions extends OwnerOptions {
   readonly who: string
   /** A command reads the saved state only if it must, because that may be large. */
   readonly isCommand?: true
-  readonly isReadOnly?: boolean
+  readonly isReadOnly?: boolean // for `powgate check`
   /** Called when a new service asks this owner to end. @returns true if this process ends now */
   readonly onLeaveRequest?: () => boolean
-  readonly onIdle?: () => void
+  readonly onIdle?: () => void // when the last client has left
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
 }
@@ -124,11 +124,12 @@ export class StoreServer {
     if (this.#saved !== undefined) return this.#saved
     const { dataDir, stateBytesMax, isCommand, tell } = this.#options
     this.#saved = new State(stateBytesMax)
-    const unread = loadState(dataDir, this.#saved, undefined, !isCommand)
+    const unread = loadState(dataDir, this.#saved, { isService: !isCommand })
     if (unread !== undefined) tell?.('info', unread)
     return this.#saved
   }
 
+  /** Saves `#saved`. In a command that is not `state`: what batches did there is not kept. */
   #save(): void {
     const { dataDir, tell } = this.#options
     try {
@@ -163,25 +164,28 @@ export class StoreServer {
       this.#isUnseen = true
       return
     }
-    const dataDir = resolve(this.#options.dataDir)
-    const file = join(dataDir, SITES_JSONL)
-    const hasFile = existsSync(file)
-    let [what, step] = [`the data directory ${dataDir} was moved or replaced`, '']
-    if (isOwn && hasFile) what = `${file} was replaced, or written by somebody else,`
-    else if (isOwn) {
-      what = `${file} was removed`
-      step = `put it back (cp ${this.sites.openFile} ${file}), then `
-    } else if (!hasFile) {
-      what = `the data directory ${dataDir} was moved away, or its disk unmounted,`
-      step =
-        'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then '
-    }
-    this.#displaced = `${what} under the running service: ${step}restart it`
+    this.#displaced = this.#displacement(isOwn)
     this.#options.tell?.('error', this.#displaced)
   }
 
+  /** @param hasOwnSocket whether the socket in the directory is this process' */
+  #displacement(hasOwnSocket: boolean): string {
+    const dataDir = resolve(this.#options.dataDir)
+    const file = join(dataDir, SITES_JSONL)
+    const hasFile = existsSync(file)
+    const line = (what: string, step = '') => `${what} under the running service: ${step}restart it`
+    if (hasOwnSocket && hasFile) return line(`${file} was replaced, or written by somebody else,`)
+    if (hasOwnSocket)
+      return line(`${file} was removed`, `put it back (cp ${this.sites.openFile} ${file}), then `)
+    if (hasFile) return line(`the data directory ${dataDir} was moved or replaced`)
+    return line(
+      `the data directory ${dataDir} was moved away, or its disk unmounted,`,
+      'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then ',
+    )
+  }
+
   #warnOfHalf(): void {
-    const { isHalfFull } = this.state
+    const { isHalfFull } = this.state // then Engine's `#addProof` makes no new meters of networks
     if (isHalfFull && !this.#wasHalfFull)
       this.#options.tell?.(
         'warn',
@@ -235,7 +239,7 @@ export class StoreServer {
         return bulkReply(Buffer.from(`powgate_layout:${LAYOUT}\r\nkeys:${windows.size + marks.size}\r\n`))
       }
       case 'time':
-        return timeReply(Date.now())
+        return timeReply(Date.now()) // compared with this host's clock (client/inspection.ts), so never with a test's
       case 'ping':
       case 'select':
         return OK_REPLY

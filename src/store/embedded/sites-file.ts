@@ -2,7 +2,7 @@
  * Sites, API keys and the audit log of the embedded store, in sites.jsonl. (The file of `site export` and `apply` is another: see
  * sites/export-file.ts.) Each change is appended as a line of JSON, and is on disk before it is answered. A line may have these parts:
  *
- *   {"changes": [[<number>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit; each has the next number of the store
+ *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...], all of one commit; each has the store's next revision
  *    "audit": [<entry>, ...],
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
@@ -47,9 +47,9 @@ import { giveToUser, hasServedFrom, SERVICE_URL } from './data-dir.ts'
 import type { State } from './state.ts'
 
 export const SITES_JSONL = 'sites.jsonl'
-/** A file of fewer entries is not written anew for its length, since it costs nothing. */
+/** A file of fewer entries is not written anew for its length, since it is read in no time. */
 const COMPACTED_ENTRIES_MIN = 1000
-/** A link is not followed: else who took over the service could have a command of root write any file. */
+/** A link is not followed. Otherwise a service that was taken over could lay one, by which a command of root would write any file. */
 const APPENDED = constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW
 const synced = promisify(fsync)
 
@@ -69,13 +69,15 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #isReadOnly: boolean
   readonly #path: string
   #fd: number
-  #bytes = 0
+  #bytes = 0 // length of the file as this process left it
   /** Changes, entries of the audit log and uses in the file, of which a line may have thousands. */
   #entries = 0
   #revision = 0
   /** Records by member (members.ts), in the order of their last change. */
   readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
   #audit: AuditEntry[] = []
+  /** True from a line with `auditFrom` until the file is written anew: it still has entries that were dropped. */
+  #hasDropped = false
   readonly #uses = new Map<string, number>()
   /** The last write to the file: each waits for the one before. */
   #lastWrite: Promise<unknown> = Promise.resolve()
@@ -98,11 +100,13 @@ export class EmbeddedSites extends Members implements SiteStore {
       this.#fd = openSync(this.#path, isReadOnly ? constants.O_NOFOLLOW : constants.O_RDWR | APPENDED, 0o600)
       if (isNew) {
         giveToUser(this.#path)
-        syncDirectory(dataDir)
+        const directory = openSync(dataDir, 'r')
+        fsyncSync(directory) // so that the new name in it outlives a power loss
+        closeSync(directory)
       }
       this.droppedLine = this.#read()
       if (this.#revision === 0 && hasServed) throw lostSites(this.#path)
-      if (isReadOnly) this.#bytes = fstatSync(this.#fd).size
+      if (isReadOnly) this.#bytes = fstatSync(this.#fd).size // `#read` has mended no last line
     } catch (error) {
       if (error instanceof OperatorError) throw error
       const { code, path = this.#path } = error as NodeJS.ErrnoException
@@ -111,7 +115,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
   }
 
-  /** The file's content as long as this process lives, also if somebody removed the file. */
+  /** A path to the file for as long as this process lives, also if it was removed: the operator is told it (server.ts). */
   get openFile(): string {
     return `/proc/${process.pid}/fd/${this.#fd}`
   }
@@ -237,7 +241,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#apply(line)
     const isLong = this.#entries > COMPACTED_ENTRIES_MIN && this.#entries > 2 * this.#living
     // What the audit log forgets must leave the file too, and with it older values of settings.
-    if (isLong || line.auditFrom !== undefined) await this.#compact().catch(() => {}) // the line itself is written
+    if (isLong || this.#hasDropped) await this.#compact().catch(() => {}) // the line itself is written
   }
 
   get #living(): number {
@@ -259,11 +263,11 @@ export class EmbeddedSites extends Members implements SiteStore {
     }
     for (const entry of audit) this.#audit.push(entry) // a spread of 120,000 entries overflows the stack
     if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
+    this.#hasDropped ||= auditFrom !== undefined
     // Another write may have come since noteUses looked.
     for (const [id, atMs] of used) if (this.#isLaterUse(id, atMs)) this.#uses.set(id, atMs)
   }
 
-  /** @returns for the log, which line was dropped */
   #read(): string | undefined {
     const text = readFileSync(this.#fd)
     for (let start = 0, number = 1; start < text.length; number++) {
@@ -332,6 +336,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#fd = fd
     this.#bytes = bytes.length
     this.#entries = this.#living
+    this.#hasDropped = false
     const directory = openSync(join(this.#path, '..'), 'r')
     await synced(directory).finally(() => closeSync(directory))
   }
@@ -390,11 +395,4 @@ function checked(line: unknown): Line {
   if (![auditFrom, ...Object.values(uses)].every(Number.isSafeInteger))
     throw new Error('auditFrom or one of uses is no time')
   return line as Line
-}
-
-/** Makes a new name in the directory outlive a power loss. */
-function syncDirectory(path: string): void {
-  const fd = openSync(path, 'r')
-  fsyncSync(fd)
-  closeSync(fd)
 }

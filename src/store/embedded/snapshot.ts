@@ -53,14 +53,13 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
  * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
  * another boot. Meters must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
  *
- * @param isService sets the file aside as READING first, until the service serves or puts it back
+ * @param options.isService sets the file aside as READING first, until the service serves or puts it back
  * @returns for the log, what was not read; undefined if all was read, or if there is no file
  */
 export function loadState(
   dataDir: string,
   state: State,
-  bootId = machineBootId(),
-  isService = false,
+  { bootId = machineBootId(), isService = false } = {},
 ): string | undefined {
   const [path, reading] = [NAME, READING].map(name => join(dataDir, name)) as [string, string]
   if (isService && existsSync(reading) && !existsSync(path))

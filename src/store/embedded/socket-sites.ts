@@ -29,13 +29,13 @@ const OPERATIONS: Readonly<Record<SiteOperation, true>> = {
 interface SiteAnswer {
   readonly value?: unknown
   readonly error?: string
-  readonly isSetupError?: boolean
+  readonly isSetupError?: boolean // for an OperatorError
 }
 
-/** Writes of workers. They wait for the disk, or behind a write that does. A connection is answered in order, so no batch may follow. */
+/** Writes of workers: these wait for the disk, and so would batches that follow over the connection. Who else writes sends no batches. */
 const WRITES_OF_WORKERS = new Set(['dropAudit', 'noteUses'])
 
-/** @param askAside asks by a connection that no batch uses */
+/** @param askAside asks by a connection that no batch uses; a process that sends no batches has one for all */
 export function socketSites(ask: Ask, askAside = ask): SiteStore {
   const operationOf =
     (name: string) =>

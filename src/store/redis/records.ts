@@ -29,7 +29,7 @@ import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { NOTE_HOST, WRITE_RECORDS } from './scripts.ts'
 
-/** A command reads or deletes at most this many entries, so that Redis answers others in between. */
+/** A command reads or deletes at most this many records, so that Redis answers others in between. (`changesAfter` has only names.) */
 const LIST_CHUNK = 500
 /** A host counts as living for this long after its last note; it writes one every five seconds. */
 const HOST_LIVES_MS = 20_000
@@ -58,6 +58,7 @@ export class RedisRecords extends Members implements SiteStore {
       ...['revision', 'changes', 'audit'].map(name => this.#key(name)),
       ...members.map(member => this.#recordKey(member)),
     ]
+    // ARGV of lua/write-records-n.lua, which answers 1 if it has written them.
     const values = changes.flatMap((change, index) => {
       const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
       return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
@@ -127,7 +128,7 @@ export class RedisRecords extends Members implements SiteStore {
     return this.#hosts(id, note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() }), shards)
   }
 
-  /** Runs lua/note-host-2.lua, which writes nothing without an id. */
+  /** Runs lua/note-host-2.lua: without `id` it only reads; with an empty `json` it removes the host. */
   async #hosts(id = '', json = '', shards?: number): Promise<LivingHosts> {
     const values = ['' /* Redis' own clock */, id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
@@ -143,6 +144,7 @@ export class RedisRecords extends Members implements SiteStore {
     return { shards: shardsText === '' ? undefined : Number(shardsText), living }
   }
 
+  /** Each shard counts the site's proofs of its own addresses: the rate is their sum. */
   async readUsualRate(siteKey: string): Promise<number | undefined> {
     const keys = (await this.#tags()).map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
     const found: (Buffer | null)[] = []

@@ -1,11 +1,11 @@
-/** Joins the Lua files into the scripts that Redis runs. In a script, each file uses locals of the files before it. */
+/** Joins the Lua files into the scripts that Redis runs. Each file uses locals of those before it; shared.lua explains their names. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { PRICING } from '../../domain/pricing.ts'
 
 export interface Script {
-  readonly files: readonly string[]
+  readonly files: readonly string[] // for test/tidy.test.ts
   readonly text: string
   readonly sha: string
 }
@@ -37,7 +37,7 @@ const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2'
 const REDEMPTIONS = ['windows', 'peek-api-key-1', 'redeem-token-3', 'refund-caller-1'].map(
   name => `redemptions/${name}`,
 )
-const END = ['probe-1', 'batch']
+const END = ['probe-1', 'batch'] // `batch` calls the operations, so it stands last
 
 /**
  * Scripts by the operations of a batch. Redis makes all functions of a script anew in each call: without those that a batch does

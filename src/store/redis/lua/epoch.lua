@@ -12,7 +12,7 @@
 --    over CLOCK_OFF_MAX from now (`is_note_off`), the clock was set, or no worker could call. The caller's time decides:
 --    a. The caller expects about the server's time (`is_confirmed`): no worker could call. The epoch stays.
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
---       fails with OTHERTIME. A late call's deadline has passed; if it has not, the clock was set, and the caller calls again (c).
+--       fails with OTHERTIME. If the call's deadline has passed, its caller has given it up; else the caller calls again (c).
 --    c. It expects no time (after b, or a new worker): the epoch is replaced (`is_clock_set`).
 --
 -- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
@@ -28,7 +28,7 @@
 -- A check takes 5 to 10 us, which would double a small call, so its result holds for CHECK_HOLDS. In so short a time no server can become
 -- a replica, copy another's data and be promoted again.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
-local CLOCK_OFF_MAX = 30000 -- less is harmless, since records are kept a minute longer than needed
+local CLOCK_OFF_MAX = 30000 -- less either way is harmless, since records are kept a minute longer than needed
 local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- a caller predicts the time for so long after a reply (client/call-head.ts); at most half of WRAP
 
@@ -59,13 +59,13 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local is_note_off = not is_lost and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
   local is_clock_set = is_note_off and expected == NO_TIME -- 5c
   if is_note_off and not is_clock_set then
-    -- 5a. Times are modulo WRAP, so a caller can only confirm a note of the last hour.
+    -- 5a, by a forecast from this epoch. Times are modulo WRAP (4.7 h): if the clock was set by that, the note is too old or of the future.
     local is_confirmed = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
       and (now - expected + CLOCK_OFF_MAX) % WRAP <= 2 * CLOCK_OFF_MAX -- at most CLOCK_OFF_MAX, either way
     if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end -- 5b
   end
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
-  local may_evict = noted_evicted ~= '' -- if false, the count is read with each note alone: only a new policy could evict
+  local may_evict = noted_evicted ~= '' -- if not, only a new policy could evict: the count is read when a note is due, not each time
   local evicted = '0'
   if is_note_due or may_evict then evicted = string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') end
   if not evicted then return redis.error_reply('ERR this server lacks evicted_keys, which tells of evictions') end

@@ -1,11 +1,11 @@
 -- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
 -- scripts.ts joins the files into one script, so each uses locals of those before it, and lists them. An operation's file name ends
--- with the number of kinds of keys that its header lists under KEYS. Whoever changes an operation changes it in client/requests.ts,
--- which writes its ARGV and reads its answer, and in embedded/engine.ts, which does the same.
+-- with the number of kinds of keys that its header lists under KEYS; there, a number after a field is its size in bytes. Whoever changes
+-- an operation changes it in client/requests.ts, which writes its ARGV and reads its answer, and in embedded/engine.ts.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
--- The head of the call; store/wire.ts and epoch.lua explain it.
+-- The head of the call; store/wire.ts has its form, and epoch.lua says what its times and numbers are for.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count = unpack_bytes('>I4I4I4I4dI2', ARGV[2])
 -- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
@@ -13,15 +13,15 @@ local NO_TIME = 4294967295 -- in place of a time
 -- The policy of an answer, which is the limit that refused, and what is added for a limit of junk: POLICIES in store/wire.ts
 local ADDRESS, ADDRESS_SITE, API_KEY, JUNK = 1, 2, 3, 4
 
-local values = call('MGET', unpack(KEYS)) -- by number; one MGET takes 0.4 us a key, a GET 1.3
+local values = call('MGET', unpack(KEYS)) -- by a key's number, its position in KEYS; one MGET takes 0.4 us a key, a GET 1.3
 local written = {} -- by key: what operations of this batch wrote takes precedence over `values`
 local function value_of(number)
   return written[KEYS[number]] or values[number] or ''
 end
 
 local now = wall % WRAP
-local EPOCH_KEYS = 3 -- KEYS of epoch.lua; the meters' keys follow, by number
-local operations = {} -- by the letter's code: a function of its first key's number and its text; returns the next one's key number
+local EPOCH_KEYS = 3 -- KEYS of epoch.lua; the keys of meters follow, so meter 1 is key 4
+local operations = {} -- by the letter's code: (number of its first key, its text) -> number of the next operation's first key
 local at_end = {} -- functions that write what the operations counted
 
 -- The time now, or the last entry's if the clock stepped back: modulo WRAP, that shows as a difference above HALF_WRAP.
@@ -55,7 +55,7 @@ end
 local answers, answered = {}, 0
 local has_used = false -- whether this batch has spent a nonce or redeemed a token
 
-local function answer(status, first, second)
+local function answer(status, first, second) -- three numbers, as the operation's header tells
   answers[answered + 1] = status
   answers[answered + 2] = first
   answers[answered + 3] = second

@@ -1,6 +1,6 @@
--- F: refunds a caller's charge, after another shard refused the request by its API key, or found its token to be junk.
+-- F: refunds the charge of a caller (a backend), after another shard refused the request by its API key, or found its token to be junk.
 -- KEYS     caller window
--- ARGV     | 'F' | time of charge 3, as R answered it | caller limit 3 |
+-- ARGV     | 'F' | time of charge 3, as redeem-token-3.lua answered it | caller limit 3 |
 -- returns  1 (done), 0, 0
 -- From shared.lua: unpack_bytes, operations, answer
 -- From windows.lua: refund

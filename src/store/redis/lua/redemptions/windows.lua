@@ -42,7 +42,7 @@ local function wait_of(window, limit)
     if excess <= 0 then
       -- This batch's charges may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
-        and shares_step(entry_time, window.time, window.step)
+        and shares_step(entry_time, window.time, window.step) and count + window.added <= COUNT_MAX
       return joins and WINDOW_MS or WINDOW_MS - (window.time - entry_time) % WRAP
     end
   end

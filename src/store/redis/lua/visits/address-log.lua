@@ -1,11 +1,12 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
--- | time 3 | label 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
+-- | time 3 | label 3 | count 2 | for requests, | until when it counts 3 | mark 5 | for a used nonce. A mark is 39 bits of the nonce's MAC.
 -- From shared.lua: call, pack, unpack_bytes, WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, ADDRESS, ADDRESS_SITE, written, value_of, now,
 --   held_time, seconds_text, step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
-local KIND = 2097152 -- a label is kind * KIND + site tag, 0 for an unknown site; kinds 0 to 3 stay below MARK
-local VERIFICATIONS, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; challenges start at 0
+-- A label is kind * KIND + site tag. Kinds are 0 challenge, 1 accepted proof, 2 failed and 3 no proof, so labels stay below MARK.
+local KIND = 2097152
+local ACCEPTED, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; below ACCEPTED are challenges
 local MARK = 8388608 -- from here on, a label is the upper 3 bytes of a mark, and the count its lower 2
 local CHUNK = 256 -- the entries of an address at both usual limits are one chunk: 20 us; several chunks take twice as long
 
@@ -50,7 +51,7 @@ local function log_wait(entries, size, time, is_challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
     local age = (time - entries[index]) % WRAP
-    if label < MARK and age < WINDOW_MS and (label < VERIFICATIONS) == is_challenge and (not tag or label % KIND == tag) then
+    if label < MARK and age < WINDOW_MS and (label < ACCEPTED) == is_challenge and (not tag or label % KIND == tag) then
       excess = excess - entries[index + 2]
       if excess <= 0 then return WINDOW_MS - age end
     end
@@ -85,17 +86,17 @@ end
 -- Redis 80 us if the record is long, instead of 6.
 local refusals = {}
 
--- Admits one request of `kind` (0 challenge, 1 accepted proof, 2 failed, 3 no proof), or refuses it without a trace. An admitted request
--- with a `keep` also records the nonce with this mark as used, for `keep` ms. `keep` is 0 if no nonce is spent, or if the nonce has a
--- key of its own, as above MARKS_LIMIT_MAX (admit-solution-2.lua).
+-- Admits one request of `kind`, or refuses it without a trace. An admitted request with a `keep` also records the nonce with this mark
+-- as used, for `keep` ms. `keep` is 0 if no nonce is spent, or if the nonce has a key of its own, as above MARKS_LIMIT_MAX
+-- (admit-solution-2.lua). For an unknown site, `tag` and `site_limit` are 0.
 --
--- Returns true, site count, failures, whether the nonce was used before, accepted proofs whose nonces are kept; or false,
--- milliseconds to wait, policy (ADDRESS or ADDRESS_SITE).
+-- Returns true, site count, failures, whether the nonce was used before, accepted proofs of five minutes, all without this request; or
+-- false, milliseconds to wait, policy (ADDRESS or ADDRESS_SITE).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local is_challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
-  -- A challenge that is an address's first request in a while, as most are, needs no look at entries or limits.
+  -- A challenge that is an address's first request in a while, as most are, needs no look at entries, or limits, which are at least 1.
   if is_challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')
@@ -126,8 +127,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= FAILURES and entry_label < NO_PROOFS then failures = failures + count end
-      if entry_label >= VERIFICATIONS and entry_label < FAILURES then accepted_count = accepted_count + count end
-      if (entry_label < VERIFICATIONS) == is_challenge then -- /challenge and /verify are limited apart
+      if entry_label >= ACCEPTED and entry_label < FAILURES then accepted_count = accepted_count + count end
+      if (entry_label < ACCEPTED) == is_challenge then -- /challenge and /verify are limited apart
         address_count = address_count + count
         if of_site then site_count = site_count + count end
       end
@@ -147,7 +148,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, refusal.wait, refusal.policy
   end
 
-  local step = step_ms(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
+  local step = step_ms(math.min(address_limit, site_limit > 0 and site_limit or address_limit)) -- the finer one of both
   local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
   if has_dead or joined then record = live_record(record, entries, size, time, joined) end

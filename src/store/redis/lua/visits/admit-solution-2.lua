@@ -1,11 +1,11 @@
 -- V: charges one verification to an address and records its nonce, if there is one, as used. The address log keeps the used
 -- nonce. Above an address limit of 64 that log would get long, so the nonce has a key of its own.
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
--- ARGV     | 'V' | kind 1 (1 verification, 2 failed, 3 no proof) | site tag 3 | address limit 3 | site limit 3 | ...
---          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
+-- ARGV     | 'V' | kind 1 (address-log.lua) | site tag 3 | address limit 3 | site limit 3 | ...
+--          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3; 0: none is sent | the nonce's mark 5 | ...
 --          ... if a spent nonce counts as a proof, see add_proof in meters.lua: free proofs a minute of the site and of each
 --          network 3 each | numbers of their meters 2 each |
--- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
+-- returns  1 spent, 2 already used or of another epoch, 3 none was sent, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
 -- From shared.lua: call, unpack_bytes, operations, seconds_text, has_used, answer
 -- From epoch.lua: shard_epoch
@@ -31,7 +31,7 @@ operations[86] = function(next_key, operation) -- 'V'
   else
     answer(1, second, accepted)
     has_used = true -- batch.lua counts such batches, for the epoch
-    add_proof(operation, rest, accepted, 1)
+    add_proof(operation, rest, accepted, 1) -- adds nothing if no fields follow
   end
   return has_own_key and next_key + 2 or next_key + 1
 end

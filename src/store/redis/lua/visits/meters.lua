@@ -1,6 +1,6 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
 -- They have numbers, in the order of the call's keys. 1 is the time of the shard's first proof; 2 that of the first under the present
--- names of networks, which a new first secret changes. Both are rewritten daily, lest they expire: | renewed 8 | zero 4 | born 8 |
+-- names of networks, hashes keyed by the first secret. Both are rewritten daily, lest they expire: | renewed 8 | zero 4 | born 8 |
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 -- From scripts.ts: NETWORK_RECENT_MS, SITE_RECENT_MS, USUAL_MS, BUDGET_FACTOR, LEARNED_SHARE, LEARNS_ALL_MS, RETURNING_PROOFS
@@ -12,7 +12,7 @@ local has_proof = false -- whether this batch has added one, or taken one back
 
 -- Milliseconds since a first proof, whose time has the number 1 or 2; 0 before it.
 local function age_of(number)
-  local record = meter_count > 0 and values[EPOCH_KEYS + number] -- without meters, an operation's keys stand there
+  local record = meter_count > 0 and values[EPOCH_KEYS + number] -- in a call without meters, other keys stand there
   if not record then return 0 end
   local _, _, born = unpack_bytes(METER, record)
   return math.max(0, wall - born)
@@ -38,12 +38,12 @@ end
 -- the first hour, while nothing is known to be usual.
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
-  -- Taking a proof back uses the rate before the proof too. With another rate, a part of the proof would stay. If the proof was the
-  -- only one and has faded since, `recent` is below 0, so below `learned`: nothing is divided by it, and all is taken back.
-  local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
+  -- Adding a proof and taking it back use one rate, the one before the proof: with two, a part of the proof would stay. If the proof
+  -- was the only one and has faded since, that rate is below 0, so below `learned_rate`: the share is 1, and all is taken back.
+  local rate_before = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-meter_age / USUAL_MS))) -- milliseconds that `usual` stands for
-  local learned = LEARNED_SHARE * math.max(free, BUDGET_FACTOR * meter.usual * MINUTE_MS / gathered)
-  local share = (meter_age < LEARNS_ALL_MS or recent <= learned) and 1 or learned / recent
+  local learned_rate = LEARNED_SHARE * math.max(free, BUDGET_FACTOR * meter.usual * MINUTE_MS / gathered)
+  local share = (meter_age < LEARNS_ALL_MS or rate_before <= learned_rate) and 1 or learned_rate / rate_before
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
@@ -53,7 +53,7 @@ end
 local function add_proof(fields, start, accepted, proofs)
   local count = (#fields - start + 1) / 5
   if count > 0 then has_proof = true end
-  for index = 0, count - 1 do
+  for index = 0, count - 1 do -- 0 is the site, which counts returning addresses alone
     local free = unpack_bytes('>I3', fields, start + 3 * index)
     local number = unpack_bytes('>I2', fields, start + 3 * count + 2 * index)
     if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free, names_age)
