@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { LoopbackServer } from './browser-pages.ts'
 
-/** What happens to the requests of a path. With only a path and `delayMs`, they are merely slower. */
+/** What happens to the requests of a path. With only a path they pass unharmed, with `delayMs` later. */
 export interface Fault {
   /** Path without query, or a pattern for it. */
   readonly path: string | RegExp
@@ -95,7 +95,8 @@ export class FaultyProxy extends LoopbackServer {
     this.requests.push(asked)
     this.#arrivals.push({ asked, atMs: performance.now() })
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
-    const body = await buffer(message)
+    const body = await buffer(message).catch(() => undefined)
+    if (body === undefined) return // the browser broke off
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
     await fault?.until
     if (this.isOffline || fault?.isDropped) response.destroy()

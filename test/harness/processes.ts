@@ -34,7 +34,11 @@ export function stopOnSignal(tellResults: () => void = () => {}): void {
     if (isStopping) return
     isStopping = true
     process.stderr.write('stopped before the end\n')
-    while (leftovers.size > 0) for (const server of [...leftovers].reverse()) await server.stop()
+    while (leftovers.size > 0)
+      for (const server of [...leftovers].reverse()) {
+        await server.stop()
+        leftovers.delete(server) // not all do that themselves
+      }
     tellResults()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
