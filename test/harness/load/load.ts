@@ -59,8 +59,9 @@ interface Failure {
   readonly what: string
 }
 
-/** In place of a rate: a visitor comes as soon as another leaves; nobody comes. */
-export const [CLOSED_LOOP, NOBODY] = [Infinity, 0]
+/** In place of a rate: a visitor comes as soon as another leaves. */
+export const CLOSED_LOOP = Infinity
+export const NOBODY = 0
 
 const FAILURES_SHOWN = 5
 const FAILURES_KEPT_MAX = 10_000
@@ -73,7 +74,7 @@ const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** How soon it is seen that requests have run out. */
+/** How soon the end is seen when requests run out (`runOut`). */
 const POLL_MS = 20
 
 /** A connection that carries one visitor at a time. */
@@ -95,18 +96,21 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
   /** Requests without an answer. */
   underWay = 0
   protected readonly target: Target
-  /** A visitor who finds no free connection for so long does not come. Infinity: latencies count from when visitors were due. */
+  /**
+   * A visitor who finds no free connection for so long does not come. With Infinity all come, however late, so at a rate the latency
+   * of their first request counts from when they were due.
+   */
   protected abstract readonly patienceMs: number
   #bad = 0
   readonly #lines = new Set<Line>()
-  /** First in, first out: a connection unused for ten seconds is closed. */
+  /** First in, first out, so that all are used in turn: the server closes one that is unused for ten seconds. */
   readonly #idle: Line[] = []
   /** May be CLOSED_LOOP. */
   #perSecond = NOBODY
   #rateFromMs = 0
   /** Visitors since the rate was set who have begun, or have lost their patience. */
   #begun = 0
-  /** What is sent between these moments is measured; nobody is due after the second. */
+  /** The measured time: from when on, and to when. Nobody is due after it. */
   #fromMs = Infinity
   #toMs = Infinity
   #ticker: ReturnType<typeof startTicker> | undefined
@@ -191,7 +195,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
     }
   }
 
-  /** Whether what was sent at this moment is measured. */
+  /** Whether a moment lies in the measured time. */
   protected isMeasured(atMs: number): boolean {
     return atMs >= this.#fromMs && atMs < this.#toMs
   }
@@ -264,6 +268,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
 
   lost(line: Line, problem: string): void {
     if (!this.#lines.delete(line)) return
+    // Only a target that may close idle connections has `reconnects`.
     if (line.isBusy || !this.target.reconnects) this.fail(line, problem)
     this.#replace(line)
   }
