@@ -22,20 +22,24 @@ const NOT_A_SHELL = `if (!('chrome' in window)) {
   has(window.Notification ?? {}, 'permission', 'default')
 }`
 
-/**
- * What Playwright disables, whose flag this one replaces; then the process that Chromium starts beside each page for the next one (0.2 s
- * of processor time), and its own toolbar. That is drawn by web pages, though nobody sees it, and took half of the time of a page.
- */
-const DISABLED = words(
+/** What Playwright disables (`disabledFeatures` of its chromiumSwitches.ts): Chromium obeys the last such flag alone, which is ours. */
+const PLAYWRIGHT_DISABLES = words(
   'AvoidUnnecessaryBeforeUnloadCheckSync DestroyProfileOnBrowserClose HttpsUpgrades HttpsFirstBalancedModeAutoEnable LensOverlay',
   'MediaRouter PaintHolding ThirdPartyStoragePartitioning AvoidCorsURLLoaderRestartOnRedirect OptimizationHints AimEnabled',
   'NetworkTimeServiceQuerying PreconnectToSearch',
+)
+
+/**
+ * The process that Chromium starts beside each page for the next one (0.2 s of processor time), and its own toolbar, drawn by web pages
+ * though nobody sees it: that took half of the time of a page.
+ */
+const COSTLY = words(
   'SpareRendererForSitePerProcess InitialWebUI WebUIToolbarProcessOverheadExperiment PreloadTopChromeWebUI WebUIOmniboxPopup WebUIOmniboxAimPopup',
 )
 
-/** Stops Chromium's own requests to other hosts. Playwright turns the sandbox off, without which root cannot start Chromium. */
+/** Stops Chromium's own requests to other hosts. (Root can start Chromium because Playwright turns its sandbox off.) */
 const QUIET = [
-  `--disable-features=${DISABLED}`,
+  `--disable-features=${[...PLAYWRIGHT_DISABLES, ...COSTLY].join()}`,
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
@@ -54,7 +58,7 @@ export const WEBGPU_IN_SOFTWARE = [
 ]
 
 interface BrowserOptions {
-  /** Chromium itself, as most bots start it, and as it is fast or slow on a GPU; false for its shell. */
+  /** Chromium itself, which most bots start and measurements of a GPU need; false: its shell. Each function has its default. */
   readonly isWhole?: boolean
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
@@ -78,7 +82,7 @@ export async function openedPages(): Promise<Page[]> {
   return browsers.flatMap(browser => browser.contexts()).flatMap(context => context.pages())
 }
 
-/** A browser that the caller closes. */
+/** A browser that the caller closes. It is Chromium itself, unless `isWhole` is false. */
 export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const { hosts = ['*.example'], isAutomated = false, isWhole = true, flags = [] } = options
   const rules = hosts.map(host => `MAP ${host} 127.0.0.1`).join(', ')
@@ -106,7 +110,7 @@ function pathOf(program: string): string {
   return path
 }
 
-/** A page, with everything that went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
+/** A page, with everything that went wrong in it and in all its frames. Workers' violations go to REPORT_PATH (browser-pages.ts). */
 export class Visit {
   readonly page: Page
   readonly violations: PolicyReport[] = []
@@ -175,8 +179,8 @@ interface TraceEvent {
 }
 
 /**
- * The longest task of a page's main thread since the page set this mark (`performance.mark`), in ms of CPU time: on a busy machine
- * other processes preempt a task.
+ * The longest task that began on a page's main thread after the page had set this mark (`performance.mark`), in ms of CPU time: on a
+ * busy machine other processes preempt a task.
  */
 type LongestTaskSince = (mark: string) => number
 

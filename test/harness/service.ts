@@ -160,16 +160,13 @@ export class TestService {
       })
     child.once('close', () => noteText('output', `${printed.stdout}\n${printed.stderr}`))
     const logsThatItListens = !/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')
-    await eventually(
+    await eventually<unknown>(
       PATIENCE_MS,
       () => `the service listens:\n${this.output}`,
       () => {
         if (hasEnded(child)) throw new Error(`the service ended with ${child.exitCode}:\n${this.output}`)
         if (logsThatItListens) return this.output.includes('powgate listens', outputBefore)
-        return call(this.url).then(
-          () => true,
-          () => false,
-        )
+        return call(this.url).catch(() => undefined)
       },
     )
     noteProcesses(child.pid!)
