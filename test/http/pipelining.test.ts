@@ -19,7 +19,7 @@ import { numbers, words } from '../harness/values.ts'
 const PIPELINED = 4000
 /** 64 answers in one tick of the event loop, and one more at its end. */
 const ANSWERED_MAX = 65
-/** One refusal in 64 waits for the end of the tick, which ends a connection that has sent more (`unlessOverloaded` in routes.ts). */
+/** Every 64th refusal comes a tick later, and uWebSockets.js ends a connection that has sent more before it (`unlessOverloaded`, routes.ts). */
 const REFUSED_MAX = 64
 /** 16 KiB hold as many of the shortest answers. */
 const LAST_MAX = 128
@@ -133,7 +133,10 @@ async function askedThenRead(requests: number): Promise<string | undefined> {
   return isCut ? undefined : text
 }
 
-/** The service keeps one answer for a client that does not read, and ends the connection at the next request. */
+/**
+ * The system's buffers hold some answers, such as eight. Once they are full the service keeps one answer for a client that does not
+ * read, and ends the connection at the next request.
+ */
 test('a client that reads its answers late gets them whole; one that sends further requests meanwhile is disconnected', async () => {
   const answerBody = (await call(`${service.url}/openapi.json`)).text
   const bodies = (await askedThenRead(8))!.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
@@ -167,6 +170,7 @@ test('refused requests of one connection are answered in order, and no body is t
   assert.equal(server.refused(), 9)
 })
 
+/** `seen` counts what was reported to the gate (http/overload.ts) without asking it for admission. */
 test('the gate counts requests that are answered even under overload, so that a flood of them is seen', async t => {
   const server = await refusingServer(t)
   const statuses = numbers('GET /nothing: 404, OPTIONS /challenge: 200, PUT /verify: 405, HEAD /file: 200')
@@ -179,9 +183,11 @@ test('the gate counts requests that are answered even under overload, so that a 
   assert.equal((await fetch(`${server.url}/file`)).status, 503)
 })
 
+/** Of a visitor's work the first request is new, and what follows is begun: under overload, new work is refused first. */
 test('scripts that a page loads are refused as late as begun work, because no browser asks again; what the widget asks for again is not', async t => {
   const { url } = await refusingServer(t, [], work => work === 'begun')
   const statusOf = async (path: string) => (await fetch(url + path)).status
+  // `//1/api.js`: hCaptcha's script, at an address with a slash at its end.
   for (const path of words('/widget.js /compat/hcaptcha.js /recaptcha/api.js //1/api.js'))
     assert.equal(await statusOf(path), 200, path)
   for (const { name, fileName } of findWidget()!.files)
@@ -205,6 +211,7 @@ test('a trusted proxy sends a refused request with two Content-Length headers: n
     const fields = [first, HIDDEN.length].map(length => `Content-Length: ${length}`)
     return request('POST /verify-token', { fields }) + HIDDEN
   }
+  // The one request that may be answered is refused; HIDDEN, which follows it, is not answered.
   const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN)
   // More has come than the first length says, so nothing is answered.
   const shorter = await answersTo(server.port, twoLengths(0))
