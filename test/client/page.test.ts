@@ -4,20 +4,18 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFile, type StdioOptions, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
-import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { frameworkPath, installInto, NEXT_CONFIG, typeErrors } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { endProcess, leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { assertQuiet, formPage, posted, scriptTag, startStage, visit } from '../harness/widget.ts'
-import { copyRecipe, recipeTests, sendForm } from './recipe-tests.ts'
+import { copyRecipe, recipeTests, sendForm, startServer } from './recipe-tests.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
@@ -69,14 +67,11 @@ const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
 // The build gets no key, because shops are built where the key is not known.
 await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
 const port = String(await freePort())
-const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
 const POWGATE_URL = `${gateway.origin()}//` // the recipe drops slashes at the end
 const keyed = { ...env, POWGATE_URL, POWGATE_API_KEY: site.apiKey }
-const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
-const server = spawn(process.execPath, args, { cwd: project, env: keyed, stdio })
-leftovers.add({ stop: () => endProcess(server, 'SIGKILL') })
 const origin = `http://127.0.0.1:${port}`
-await eventually(PATIENCE_MS, 'Next.js answers', () => fetch(origin).catch(() => undefined))
+const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+await startServer(origin, args, { cwd: project, env: keyed })
 
 test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
   const publintPackage: string = 'publint' // no literal, which tsc would look for among the packages of the root

@@ -1,11 +1,14 @@
 /** What every recipe of client/recipes must do, whatever it is written in. */
 
 import assert from 'node:assert/strict'
+import { type SpawnOptions, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
-import { call, freshAddress } from '../harness/http.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import type { Stage } from '../harness/widget.ts'
 
 const KEY = 'apiKey: process.env.POWGATE_API_KEY'
@@ -90,6 +93,22 @@ export function recipeTests(
       gateway.recover()
     })
   })
+}
+
+/** Starts a framework's server, which ends with the test file, and waits for its first answer. */
+export async function startServer(
+  origin: string,
+  args: readonly string[],
+  options: SpawnOptions,
+): Promise<void> {
+  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'ignore', 'inherit'] })
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
+  await untilAnswered(origin)
+}
+
+/** @returns the first answer of a server that is starting */
+export function untilAnswered(url: string): Promise<Answer> {
+  return eventually(PATIENCE_MS, `${url} answers`, () => call(url).catch(() => undefined))
 }
 
 /** Sends a form to a framework's server: 200 is a pass, 403 names the code or has words for the visitor, 503 is no verdict. */

@@ -4,23 +4,29 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFile, type StdioOptions, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { neighbour } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
-import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
-import { call, freshAddress } from '../harness/http.ts'
+import { freshAddress } from '../harness/http.ts'
 import { frameworkPath, installInto } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { endProcess, leftovers } from '../harness/processes.ts'
 import { UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 import { startSurroundings } from '../harness/widget.ts'
-import { codeIn, copyRecipe, type Recipe, recipeTests, sendForm } from './recipe-tests.ts'
+import {
+  codeIn,
+  copyRecipe,
+  type Recipe,
+  recipeTests,
+  sendForm,
+  startServer,
+  untilAnswered,
+} from './recipe-tests.ts'
 
 const run = promisify(execFile)
 const CLIENT = new URL('../../client/', import.meta.url).pathname
@@ -143,24 +149,18 @@ describe('on each runtime', () => {
       writeFileSync(join(project, 'worker.capnp'), workerConfig(port, env))
       const program = frameworkPath(`@cloudflare/workerd-linux-${isArm ? 'arm64' : '64'}/bin/workerd`)
       const child = spawn(program, ['serve', 'worker.capnp'], { cwd: project, env, stdio: 'inherit' })
-      return ask(`http://127.0.0.1:${port}/`).finally(() => child.kill())
+      const { text } = await untilAnswered(`http://127.0.0.1:${port}/`).finally(() => child.kill())
+      return text
     }))
 })
-
-/** The first answer of a server that is starting. */
-async function ask(url: string): Promise<string> {
-  return (await eventually(PATIENCE_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
-}
 
 /** A framework's server, started at the first form. */
 function server(file: string, isJson = false): Recipe {
   const start = async (): Promise<string> => {
     const port = String(await freePort())
-    const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
-    const child = spawn(process.execPath, [file], { cwd: project, env: { ...env, PORT: port }, stdio })
-    leftovers.add({ stop: () => endProcess(child) })
-    await ask(`http://127.0.0.1:${port}/`)
-    return `http://127.0.0.1:${port}`
+    const origin = `http://127.0.0.1:${port}`
+    await startServer(origin, [file], { cwd: project, env: { ...env, PORT: port } })
+    return origin
   }
   let origin: Promise<string> | undefined
   return async (token, ip) => sendForm(`${await (origin ??= start())}/contact`, token, ip, isJson)

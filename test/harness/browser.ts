@@ -91,10 +91,7 @@ export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   return chromium.launch({ executablePath: pathOf(program), args, timeout: PATIENCE_MS })
 }
 
-/**
- * Makes the browser start its WebGL renderer, which is slow on a busy machine: the widget waits at most 300 ms for the
- * renderer's name.
- */
+/** Makes the browser start its WebGL renderer, which is slow on a busy machine: the widget waits at most 300 ms for its name. */
 export async function startRenderer(browser: Browser): Promise<void> {
   const page = await browser.newPage()
   const isThere = await page.evaluate("document.createElement('canvas').getContext('webgl') !== null")
@@ -209,7 +206,8 @@ const OBSERVE = `addEventListener('securitypolicyviolation', event => noteViolat
 
 const AXE = new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)
 
-const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+/** WCAG 2.2 A and AA, and what axe-core's authors advise besides. */
+const RULES = words('wcag2a wcag2aa wcag21a wcag21aa wcag22aa best-practice')
 
 interface AxeResults {
   readonly violations: readonly {
@@ -219,23 +217,15 @@ interface AxeResults {
   readonly passes: readonly unknown[]
 }
 
-interface AxeOptions {
-  /** The part of the page to check, shadow trees included; by default the whole page. */
-  readonly selector?: string
-  readonly hasBestPractices?: boolean
-}
-
 /**
- * Violations of WCAG 2.2 A and AA that axe-core finds, a line each.
+ * What axe-core finds against RULES, a line each. Throws if there was nothing to check.
  *
- * @throws Error if there was nothing to check
+ * @param selector the part of the page to check, shadow trees included
  */
-export async function axeViolations(page: Page, what: AxeOptions = {}): Promise<string[]> {
-  const { selector = 'html', hasBestPractices = false } = what
+export async function axeViolations(page: Page, selector = 'html'): Promise<string[]> {
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(readFileSync(AXE, 'utf8'))
-  const tags = hasBestPractices ? [...WCAG_22_AA, 'best-practice'] : WCAG_22_AA
   // axe would wait for an answer of frames into which it was not loaded.
-  const options = JSON.stringify([{ include: [selector] }, { runOnly: tags, iframes: false }])
+  const options = JSON.stringify([{ include: [selector] }, { runOnly: RULES, iframes: false }])
   const { violations, passes } = (await page.evaluate(`axe.run(...${options})`)) as AxeResults
   if (violations.length + passes.length === 0) throw new Error(`axe found nothing to look at in ${selector}`)
   return violations.flatMap(({ id, nodes }) =>

@@ -119,11 +119,4 @@ export function number<Fallback extends number | undefined>(
   }
 }
 
-export function integer<Fallback extends number | undefined>(
-  fallback: Fallback,
-  min: number,
-  max: number,
-  about: string,
-): Option<number | Fallback> {
-  return number(fallback, min, max, about, true)
-}
+export const integer: typeof number = (fallback, min, max, about) => number(fallback, min, max, about, true)

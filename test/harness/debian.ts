@@ -23,28 +23,26 @@ const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** Node.js needs the libraries, npm the authorities. */
 const PACKAGES = ['ca-certificates', 'libatomic1', 'libstdc++6']
 const NPM = 'npm@10'
-/** The start of a command that ends, and kills what it has started, when the process that started it ends. */
-const ISOLATED = 'setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc'.split(' ')
+/** Arguments of setpriv, which runs unshare: that ends with the process that started it, and kills the command that it has started. */
+const ISOLATED = '--pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc'.split(' ')
 
 type Words = readonly string[]
 
 /** @param namespaces options of unshare, besides those for mounts and processes */
 export function startIsolated(command: Words, options: SpawnOptions, namespaces: Words = []): ChildProcess {
-  const [program = '', ...args] = [...ISOLATED, ...namespaces, '--', ...command]
-  return spawn(program, args, options)
+  return spawn('setpriv', [...ISOLATED, ...namespaces, '--', ...command], options)
 }
 
 export function runIsolated(...command: Words): string {
-  return run(...ISOLATED, '--', ...command)
+  return run('setpriv', ...ISOLATED, '--', ...command)
 }
 
 /** @throws with the end of the output if the command fails */
-function run(...command: Words): string {
-  const [program = '', ...args] = command
+function run(program: string, ...args: Words): string {
   const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 2 ** 27 })
   if (status === 0) return stdout
   const end = `${stdout}${stderr}`.slice(-4000)
-  throw new Error(`${command.join(' ')} ended with ${status}: ${error ?? ''}\n${end}`)
+  throw new Error(`${[program, ...args].join(' ')} ended with ${status}: ${error ?? ''}\n${end}`)
 }
 
 /** Makes a small system. It takes packages from where this machine does (a mirror has all releases), and trusts the same authorities. */
@@ -62,10 +60,7 @@ export function makeDebian(root: string, release: 'bookworm' | 'trixie'): void {
   put('usr/local/etc/npmrc', `cafile=${AUTHORITIES}\nregistry=${run('npm', 'config', 'get', 'registry')}`)
 }
 
-/**
- * Puts Node.js and npm into /usr/local, where Docker's official image of Node.js has them. Replaces another version. npm installs
- * Node.js as a package with a link in bin/; here the program itself is moved there.
- */
+/** Puts Node.js and npm into /usr/local, where Docker's official image of Node.js has them. Replaces another version. */
 export function putNode(root: string, line: number): void {
   const prefix = join(root, 'usr/local')
   const name = `node-linux-${process.arch}`
@@ -73,7 +68,7 @@ export function putNode(root: string, line: number): void {
   rmSync(node, { force: true }) // npm would leave another package's file alone
   run('npm', 'install', '--global', '--prefix', prefix, NPM, `${name}@${line}`)
   const folder = join(prefix, 'lib/node_modules', name)
-  renameSync(join(folder, 'bin/node'), node) // in place of the link
+  renameSync(join(folder, 'bin/node'), node) // in place of npm's link to it
   rmSync(folder, { recursive: true })
 }
 

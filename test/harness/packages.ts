@@ -26,10 +26,7 @@ const FRAMEWORKS = new URL('../client/', import.meta.url).pathname
 /** Where a framework or a runtime is installed. */
 export const frameworkPath = (name: string): string => join(FRAMEWORKS, 'node_modules', name)
 
-/**
- * Packs the package of the folder `packed`, which npm builds first, and unpacks it in a project, as `npm install` would. Links
- * to frameworks that the project needs. @returns where the package is
- */
+/** Installs the package of the folder `packed`, which npm builds first, into a project, with links to frameworks. @returns where it is */
 export function installInto(project: string, packed: string, frameworks: readonly string[] = []): string {
   installNpmPackages(FRAMEWORKS)
   const { name } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))

@@ -35,10 +35,7 @@ export function stopOnSignal(tellResults: () => void = () => {}): void {
     isStopping = true
     process.stderr.write('stopped before the end\n')
     while (leftovers.size > 0)
-      for (const server of [...leftovers].reverse()) {
-        await server.stop()
-        leftovers.delete(server) // not all do that themselves
-      }
+      for (const server of [...leftovers].reverse()) await server.stop().then(() => leftovers.delete(server))
     tellResults()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -81,7 +78,6 @@ export function childPids(pid: number): number[] {
     .sort((a, b) => a - b)
 }
 
-/** The workers of a service's primary process. */
 export function workerPids(pid: number): number[] {
   return childPids(pid).filter(child => !isStore(child))
 }
@@ -123,10 +119,7 @@ type Answer = { readonly result: unknown } | { readonly problem: string }
 
 const STOP_MS_MAX = 15_000
 
-/**
- * A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or the code of
- * another checkout (bench/compare).
- */
+/** A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or another checkout's code. */
 export class OrderProcess<Order> {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>

@@ -10,7 +10,6 @@ import { freshAddress } from '../harness/http.ts'
 import { requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, lifetimesOf, type TestSite } from '../harness/service.ts'
 
-/** A request for a challenge, in bytes. */
 export const challengeRequest = (siteKey: string, lines: readonly string[] = []): string =>
   requestText('GET /challenge', [`X-Site-Key: ${siteKey}`, ...lines])
 

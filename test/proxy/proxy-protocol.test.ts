@@ -16,10 +16,8 @@ const SOURCE = '203.0.113.1'
 const FORWARDED = '198.51.100.7'
 const V6_SOURCE = '20010db8000000000000000000000007'
 const LOCAL = v2Header({ command: 0, family: 0 })
-/** IPv6 and a stream, as the header's byte says it. */
-const TCP6 = 0x21
-/** The type of an extension that receivers pass over. */
-const NOOP = 0x04
+const TCP6 = 0x21 // the family IPv6, and a stream
+const NOOP = 4 // the type of an extension that receivers pass over
 const UNKNOWN = Buffer.from('PROXY UNKNOWN\r\n')
 const FORGED = v2Header({ source: '198.51.100.66' })
 
@@ -44,13 +42,8 @@ async function startStage(protocol: 'on' | 'off') {
     connection.close()
     assert.ok(isFor(await askAlone(port, ip, request()), ip))
   }
-  return {
-    service,
-    open: (from: string) => RawConnection.open(service.port, from),
-    request,
-    isFor,
-    isForNobodyBut,
-  }
+  const open = (from: string) => RawConnection.open(service.port, from)
+  return { service, open, request, isFor, isForNobodyBut }
 }
 
 const on = await startStage('on')

@@ -39,10 +39,7 @@ const APACHE = sample('apache', 'ProxyPass')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
 const FOR_TWO_HOSTS = sample('nginx', 'server 10.0.0.6:8080')
 const BEHIND_CDN = sample('nginx', 'ssl_verify_client')
-/**
- * For two hosts the page has another upstream, and a server with `# as above, and:` and more lines, which go before the locations of
- * the server above.
- */
+/** For two hosts the page has another upstream, and more lines of the server, which go before the locations of the one above. */
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
 const [upstreamOfTwo] = UPSTREAM.exec(FOR_TWO_HOSTS)!
 const [, serverOfTwo] = /^server \{\n([\s\S]*)^\}/m.exec(FOR_TWO_HOSTS)!

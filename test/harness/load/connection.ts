@@ -6,7 +6,7 @@
 import { connect, type Socket } from 'node:net'
 
 export interface ConnectionOwner {
-  /** What a good answer contains. */
+  /** What a good answer contains; empty: anything. */
   readonly marker: Buffer
   /** Called once, when the connection stands and a request can be sent. */
   connected(connection: Connection): void
@@ -56,7 +56,6 @@ export class Connection {
     return this.#length
   }
 
-  /** The answer that was just read. */
   get text(): string {
     return this.#bytes.toString('latin1', 0, this.#length)
   }

@@ -22,7 +22,7 @@ export interface LoadTarget {
   readonly port: number
   /** Most visitors at the same time. */
   readonly connections: number
-  /** Whether a lost connection is replaced; the request that it carried has failed either way. */
+  /** Whether a lost connection is replaced. Without it an idle one may not be lost either; with it, only a lost request is a failure. */
   readonly reconnects?: boolean
 }
 
@@ -89,17 +89,13 @@ export type Request = Buffer | string
 
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
 export abstract class Load<Target extends LoadTarget = LoadTarget> implements ConnectionOwner {
-  /** What a good answer contains; empty: anything. */
   abstract readonly marker: Buffer
   readonly failures: Failure[] = []
   sent = 0
   /** Requests without an answer. */
   underWay = 0
   protected readonly target: Target
-  /**
-   * A visitor who finds no free connection for so long does not come. With Infinity all come, however late, so at a rate the latency
-   * of their first request counts from when they were due.
-   */
+  /** A visitor who finds no free connection for so long does not come. With Infinity all come, and latencies count from when they were due. */
   protected abstract readonly patienceMs: number
   #bad = 0
   readonly #lines = new Set<Line>()
@@ -127,12 +123,10 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
   protected abstract next(line: Line, latencyMs: number, isGood: boolean): Request | undefined
 
   async connect(): Promise<void> {
-    try {
-      await this.#openAll()
-    } catch (error) {
+    await this.#openAll().catch(async (error: unknown) => {
       await this.stop()
       throw error
-    }
+    })
   }
 
   /** Opens a few hundred connections at a time: a listener's backlog holds 512, and others would wait for a second. */
@@ -268,7 +262,6 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
 
   lost(line: Line, problem: string): void {
     if (!this.#lines.delete(line)) return
-    // Only a target that may close idle connections has `reconnects`.
     if (line.isBusy || !this.target.reconnects) this.fail(line, problem)
     this.#replace(line)
   }

@@ -51,7 +51,6 @@ export interface VisitorsResult extends Measured {
   readonly busy: number
 }
 
-/** Refused requests of all steps, from the first visitor to the last. */
 export const refusalsOf = ({ shedOf }: VisitorsResult) => shedOf.challenge + shedOf.verify + shedOf.redeem
 
 /** All visitors and backends are one process: X-Forwarded-For tells them apart, and few backends redeem every token. */
@@ -100,7 +99,6 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     return perSecond
   }
 
-  /** Measures visitors from the first to the last. */
   async visit(times: LoadTimes): Promise<VisitorsResult> {
     const measured = await this.measured(times)
     return {
