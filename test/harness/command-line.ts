@@ -18,7 +18,6 @@ export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
 
-/** A flag, and how its value is read. */
 export interface Option<Value> extends Flag {
   readonly read: (input: Input, flag: string) => Value
 }

@@ -5,10 +5,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after } from 'node:test'
 
-/**
- * Servers and browsers that run: added when they start, removed when they stop. One that a failed test left would keep the whole
- * run waiting, so a test file stops them at its end.
- */
+/** Servers and browsers that run. One that a failed test left would keep the whole run waiting, so a test file stops all at its end. */
 export const leftovers = new Set<{ stop(): Promise<void> }>()
 
 if (process.argv[1]?.endsWith('.test.ts')) {

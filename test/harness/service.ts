@@ -114,10 +114,7 @@ export class TestService {
     }
   }
 
-  /**
-   * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
-   * @param main the entry of another build
-   */
+  /** @param env settings besides the tests' own (two workers, loopback, a known secret) @param main the entry of another build */
   static async start(kind: StartKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
     const service = new TestService(await freePort(), redis, env, main)

@@ -7,9 +7,8 @@ import { MEASURE_MS, Overload, TICKS_PER_REQUEST } from '../../src/http/overload
 import { eventually } from '../harness/eventually.ts'
 
 const TARGET_MS = 100
-/** The service logs when shedding begins, these tests do nothing then. */
-const ignore = () => {}
-const newOverload = (targetMs = TARGET_MS) => new Overload(targetMs, ignore)
+/** Nobody is told that shedding begins, which the service logs. */
+const newOverload = (targetMs = TARGET_MS) => new Overload(targetMs, () => {})
 
 /** Each connection has one request in flight, so no more can wait. */
 const CONNECTIONS = 8000

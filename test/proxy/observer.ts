@@ -18,10 +18,7 @@ export function solutionFor(nonce: string): Solution {
   return solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
 }
 
-/**
- * @param url where the site can be called by clients at any address
- * @returns tells, without a request, whether a challenge was given to an address
- */
+/** @param url where clients at any address can call the site @returns tells whether a challenge was given to an address */
 export async function nonceObserver(url: string, { siteKey }: TestSite) {
   // Nonces are made with the store's epoch, which a token has too.
   const token = await new Client(url).token(siteKey, { from: freshAddress() })

@@ -236,16 +236,12 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
       if (line === undefined) return
       const sinceMs = isSinceDue ? this.#dueMs() : undefined
       this.#begun++
-      this.#beginOn(line, sinceMs)
+      const request = this.begin(line)
+      if (request === undefined) {
+        this.runOut()
+        this.#idle.push(line)
+      } else this.#ask(line, request, sinceMs)
     }
-  }
-
-  #beginOn(line: Line, sinceMs: number | undefined): void {
-    const request = this.begin(line)
-    if (request === undefined) {
-      this.runOut()
-      this.#idle.push(line)
-    } else this.#ask(line, request, sinceMs)
   }
 
   #ask(line: Line, request: Request, sinceMs?: number): void {
