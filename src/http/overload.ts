@@ -21,7 +21,7 @@ import type { Work } from '../domain/endpoint.ts'
 /** The queueing delay is measured this often. */
 export const MEASURE_MS = 20
 /** A request takes two ticks of the event loop, because the store answers in a later one. */
-const TICKS_PER_REQUEST = 2
+export const TICKS_PER_REQUEST = 2
 /** Level 0 or 1 is left upwards once the delay was too high for this long. A burst of 5,000 requests is over in 250 ms. */
 const RAISE_AFTER_MS = { 0: 500, 1: 2000 }
 /** Level 1 or 2 is left downwards once the delay was within the target for this long. */

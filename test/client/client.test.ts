@@ -163,15 +163,14 @@ describe('client for backends', { concurrency: true }, () => {
     const away = await behind([{ answer: minute }], { timeoutMs: SHORT_MS })
     await assert.rejects(away.gate.verify('x'), { name: 'UnavailableError', retryAfterMs: 60_000 })
     assert.equal(away.asked(), 1)
-    const overloaded = await startRefusingServer()
-    context.after(() => overloaded.stop())
+    const overloaded = await startRefusingServer(context)
     const busy = open({ url: overloaded.url, maxRetries: 0 }).verify('x')
     await assert.rejects(busy, { name: 'UnavailableError', retryAfterMs: 1000 })
     assert.equal(overloaded.refused(), 1)
   })
 
   test('one deadline holds for the whole call', async () => {
-    const { url, proxy } = await beyond({ kind: 'black-hole' })
+    const { url } = await beyond({ kind: 'black-hole' })
     for (const maxRetries of [0, 2]) {
       const start = performance.now()
       await assert.rejects(open({ url, timeoutMs: 400, maxRetries }).verify('x'), TimeoutError)
@@ -179,7 +178,6 @@ describe('client for backends', { concurrency: true }, () => {
       // With retries it may end after the first attempt, which takes half of the time: the next pause may not fit.
       assert.ok(ms > (maxRetries === 0 ? 395 : 195), `after ${ms} ms`)
     }
-    await proxy.stop()
   })
 
   test('a connection that is silent, or is cut within the answer, leaves time for another', async () => {
@@ -192,7 +190,6 @@ describe('client for backends', { concurrency: true }, () => {
       setTimeout(() => proxy.heal(), 300)
       assert.equal((await gate.verify(token)).ok, true, illness.kind)
       assert.equal(await codeOf(gate, token), 'token-used')
-      await proxy.stop()
     }
   })
 
@@ -212,7 +209,6 @@ describe('client for backends', { concurrency: true }, () => {
       setTimeout(() => controller.abort(reason), 300)
       await assert.rejects(gate.verify('x', { signal: controller.signal }), reason)
     }
-    await silent.proxy.stop()
   })
 
   test('what is no verdict is thrown, not repeated, and never a pass', async () => {

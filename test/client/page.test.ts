@@ -4,33 +4,30 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFile, type StdioOptions, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
-import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
-import { installInto, TURBOPACK, typeErrors } from '../harness/packages.ts'
+import { frameworkPath, installInto, NEXT_CONFIG, typeErrors } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
-import { endProcess, leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { assertQuiet, formPage, posted, scriptTag, startStage, visit } from '../harness/widget.ts'
-import { copyRecipe, recipeTests, sendForm } from './recipe-tests.ts'
+import { copyRecipe, recipeTests, sendForm, startServer } from './recipe-tests.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
-const PEERS = new URL('.', import.meta.url).pathname
-const NEXT = join(PEERS, 'node_modules/next/dist/bin/next')
+const NEXT = frameworkPath('next/dist/bin/next')
 // All that is awaited stands before the first test: node:test would take the file for ended while it waits later.
 const stage = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
 const { browser, site, gateway, pages } = stage
 
 const project = temporaryDir('page')
-const NAMES = ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright']
-const packed = installInto(project, join(ROOT, 'client/page'), PEERS, NAMES)
-const client = installInto(project, join(ROOT, 'client'), PEERS, [])
+const FRAMEWORKS = ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright']
+const packed = installInto(project, join(ROOT, 'client/page'), FRAMEWORKS)
+const client = installInto(project, join(ROOT, 'client'))
 writeFileSync(join(project, 'package.json'), '{"type":"module"}')
 
 /**
@@ -64,19 +61,17 @@ writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
 writeFileSync(join(shop, 'app/new/page.jsx'), contactPage("'use client'"))
 writeFileSync(join(shop, 'pages/old.jsx'), contactPage('', 'auto="focus"'))
 copyRecipe(client, 'next-route.js', join(shop, 'app/contact/route.js'))
-writeFileSync(join(shop, 'next.config.js'), TURBOPACK)
+writeFileSync(join(shop, 'next.config.js'), NEXT_CONFIG)
 const { PATH, HOME } = process.env
 const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
 // The build gets no key, because shops are built where the key is not known.
 await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
 const port = String(await freePort())
-const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
-const keyed = { ...env, POWGATE_URL: `${gateway.origin()}//`, POWGATE_API_KEY: site.apiKey }
-const stdio: StdioOptions = ['ignore', 'ignore', 'inherit']
-const server = spawn(process.execPath, args, { cwd: project, env: keyed, stdio })
-leftovers.add({ stop: () => endProcess(server, 'SIGKILL') })
+const POWGATE_URL = `${gateway.origin()}//` // the recipe drops slashes at the end
+const keyed = { ...env, POWGATE_URL, POWGATE_API_KEY: site.apiKey }
 const origin = `http://127.0.0.1:${port}`
-await eventually(PATIENCE_MS, 'Next.js answers', () => fetch(origin).catch(() => undefined))
+const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+await startServer(origin, args, { cwd: project, env: keyed })
 
 test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
   const publintPackage: string = 'publint' // no literal, which tsc would look for among the packages of the root
@@ -154,7 +149,7 @@ test('the recipe for Playwright: with the test keys, one visitor sends the form 
   const limits = { timeout: 120_000, expect: { timeout: 60_000 } }
   const config = { use: { launchOptions }, reporter: 'line', ...limits }
   writeFileSync(join(project, 'playwright.config.js'), `export default ${JSON.stringify(config)}`)
-  const cli = join(PEERS, 'node_modules/@playwright/test/cli.js')
+  const cli = frameworkPath('@playwright/test/cli.js')
   const tried = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
   const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env: tried })
   assert.match(stdout, /2 passed/)

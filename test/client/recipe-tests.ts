@@ -1,16 +1,19 @@
 /** What every recipe of client/recipes must do, whatever it is written in. */
 
 import assert from 'node:assert/strict'
+import { type SpawnOptions, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
-import { call, freshAddress } from '../harness/http.ts'
+import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { endProcess, leftovers } from '../harness/processes.ts'
 import type { Stage } from '../harness/widget.ts'
 
 const KEY = 'apiKey: process.env.POWGATE_API_KEY'
 const PATIENT_JS = [KEY, `${KEY}, timeoutMs: 30_000`] as const
-/** What to replace in each recipe: it gives up after a second or two, and a busy machine may take longer. */
+/** What to replace in each recipe that redeems: it gives up after a second or two, and a busy machine may take longer. */
 const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> = {
   'express.js': PATIENT_JS,
   'fastify.js': PATIENT_JS,
@@ -25,14 +28,15 @@ const PATIENT: Readonly<Record<string, readonly [short: string, long: string]>> 
 /** @param packed where the client's package is */
 export function copyRecipe(packed: string, name: string, target: string): void {
   const text = readFileSync(join(packed, 'recipes', name), 'utf8')
-  const [short, long] = PATIENT[name] ?? ['', '']
+  assert.ok(PATIENT[name] !== undefined, `${name} is not in PATIENT`)
+  const [short, long] = PATIENT[name]
   assert.ok(text.includes(short), `${name} has no ${short}`)
   writeFileSync(target, text.replace(short, long))
 }
 
 /**
- * What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, words for the visitor, or undefined for no
- * verdict. Where the token is empty, the form does not have the field.
+ * What a recipe makes of a token that the visitor at `ip` sends: `ok`, the error code of `/verify-token`, words for the
+ * visitor, or undefined for no verdict. Where the token is empty, the form does not have the field.
  */
 export type Recipe = (token: string, ip: string) => Promise<string | undefined>
 
@@ -67,6 +71,7 @@ export function recipeTests(
       const ip = freshAddress()
       const token = await freshToken(ip)
       const pass = { success: true, score: 1, ip, solvedAt: 1 }
+      // None of these is tried again: a second request would redeem the token.
       for (const answer of [
         { status: 429, headers: { 'Retry-After': '60' }, body: pass },
         { status: 500, body: pass },
@@ -77,6 +82,7 @@ export function recipeTests(
         assert.equal(await recipe(token, ip), undefined, String(answer.status))
       }
       assert.ok(!gateway.requests.some(asked => asked.includes('elsewhere')), 'the key went elsewhere')
+      // These may be tried again, so all of the three attempts of a recipe meet them.
       gateway.fail({ path: '/verify-token', times: 3, isDropped: true })
       assert.equal(await recipe(token, ip), undefined, 'dropped')
       const cut = { status: 503, headers: { 'Content-Length': '1000' }, body: pass }
@@ -89,6 +95,22 @@ export function recipeTests(
   })
 }
 
+/** Starts a framework's server, which ends with the test file, and waits for its first answer. */
+export async function startServer(
+  origin: string,
+  args: readonly string[],
+  options: SpawnOptions,
+): Promise<void> {
+  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'ignore', 'inherit'] })
+  leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
+  await untilAnswered(origin)
+}
+
+/** @returns the first answer of a server that is starting */
+export function untilAnswered(url: string): Promise<Answer> {
+  return eventually(PATIENCE_MS, `${url} answers`, () => call(url).catch(() => undefined))
+}
+
 /** Sends a form to a framework's server: 200 is a pass, 403 names the code or has words for the visitor, 503 is no verdict. */
 export async function sendForm(url: string, token: string, ip: string, isJson = false) {
   const fields: Record<string, string> = token === '' ? { name: 'Ada' } : { 'powgate-token': token }
@@ -96,7 +118,15 @@ export async function sendForm(url: string, token: string, ip: string, isJson = 
   const headers = { 'Content-Type': `application/${isJson ? 'json' : 'x-www-form-urlencoded'}` }
   const { status, text } = await call(url, { method: 'POST', headers, body, from: ip })
   if (status === 200 && text === 'thank you') return 'ok'
-  if (status === 403) return text.replace(/^.* person \(([\w-]+)\)\. Please send .*$/, '$1')
+  if (status === 403) return codeIn(text)
   assert.equal(status, 503, text)
   return undefined
+}
+
+/** @returns the code in the sentence in which all recipes tell it; or the text, if that is another */
+export function codeIn(text: string): string {
+  const told = /^We could not check that you are a person \(([\w-]+)\)\. Please send the form again\.$/.exec(
+    text,
+  )
+  return told?.[1] ?? text
 }

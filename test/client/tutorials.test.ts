@@ -12,14 +12,13 @@ import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openBrowser, openPage } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
-import { installInto, TURBOPACK } from '../harness/packages.ts'
+import { installInto, NEXT_CONFIG } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService, UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../..', import.meta.url).pathname
-const PEERS = new URL('.', import.meta.url).pathname
 const START_MS = 120_000
 
 const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(name => `tutorials/${name}`)]
@@ -28,8 +27,8 @@ const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(n
 const home = temporaryDir('tutorials')
 
 symlinkSync(ROOT, join(home, 'powgate'))
-installInto(home, join(ROOT, 'client'), PEERS, ['express', 'next', 'react', 'react-dom'])
-installInto(home, join(ROOT, 'client/page'), PEERS, [])
+installInto(home, join(ROOT, 'client'), ['express', 'next', 'react', 'react-dom'])
+installInto(home, join(ROOT, 'client/page'))
 const service = await TestService.start('embedded', UNLIMITED)
 
 /** The lines of all blocks of shell commands, and the files: each has a line with its name, and then a block with its text. */
@@ -55,15 +54,14 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   /** With the ports of this run, and with more patience. */
   const adapted = (text: string) =>
     text
-      .replaceAll(':8080', `:${service.port}`)
       .replaceAll('3000', `${port}`)
+      .replaceAll(':8080', `:${service.port}`)
       .replace('timeout(2000)', 'timeout(60000)')
   const create = adapted(only(commands, 'site create'))
   const env = {
     ...process.env,
     POWGATE_TEST_PORTS: undefined, // powgate's commands would refuse it as a setting that is not theirs
     POWGATE_DATA_DIR: service.dataDir,
-    GOFLAGS: '-mod=mod',
     NEXT_TELEMETRY_DISABLED: '1',
   }
   const { stdout } = await run('sh', ['-c', create], { cwd: join(home, 'powgate'), env })
@@ -79,11 +77,9 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
     mkdirSync(dirname(join(shop, name)), { recursive: true })
     writeFileSync(join(shop, name), filled(content))
   }
-  if (page.endsWith('nextjs')) writeFileSync(join(shop, 'next.config.mjs'), TURBOPACK)
-  // The others create the site, download, or start the server.
-  for (const command of commands)
-    if (/^(cp|echo|go mod|npx next build)|npm pkg/.test(command))
-      await run('sh', ['-c', installed(command)], { cwd: shop, env })
+  if (page.endsWith('nextjs')) writeFileSync(join(shop, 'next.config.mjs'), NEXT_CONFIG)
+  for (const command of commands.filter(command => !DONE_HERE.test(command)))
+    await run('sh', ['-c', installed(command)], { cwd: shop, env })
 
   const start = installed(filled(only(commands, 'POWGATE_API_KEY=')))
   const server = spawn('sh', ['-c', start], { cwd: shop, env, detached: true })
@@ -98,6 +94,10 @@ async function follow(page: string): Promise<{ url: string; terminal: () => stri
   await eventually(START_MS, `${url} answers`, () => fetch(url).catch(() => undefined))
   return { url, terminal: () => written }
 }
+
+/** Commands that this test does in its own way: it has the clone, the site, a shop and the downloads, starts the server, and is the bot. */
+const DONE_HERE =
+  /^(git clone|npm ci|npm run -s powgate|mkdir|npm init -y$|npm install|python3 -m venv|POWGATE_\w+=|curl)/
 
 /** The command with programs of this machine in place of those that the tutorial installs. */
 const installed = (command: string): string =>
@@ -123,6 +123,7 @@ for (const page of PAGES) {
     assert.match(form.postData()!, /^message=Hello&powgate-token=\d+/)
     const again = await resend(form.postData()!)
     assert.equal(again.status, 403, 'the same token again')
+    // The first tutorial's page tells visitors no code.
     if (page !== 'tutorial') assert.match(await again.text(), /a person \(token-used\)/)
     await eventually(START_MS, 'the terminal has the code', () => /refused.*token-used/.test(terminal()))
     assert.equal((await resend('message=spam')).status, 403, 'without a token')

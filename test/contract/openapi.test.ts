@@ -83,8 +83,7 @@ function documentTests(subject: Subject): void {
 onHosts([{ kind: 'embedded', sections: { 'the document': documentTests } }]) // the store answers none of it
 
 test('with more requests than can be answered, every endpoint gives 503 as documented, and a GET with a chunked body from a trusted proxy 400', async t => {
-  const server = await startRefusingServer(['127.0.0.1'])
-  t.after(() => server.stop())
+  const server = await startRefusingServer(t, { trustedProxies: ['127.0.0.1'] })
   const client = new Client(server.url)
   for (const answer of [
     await client.challenge(UNKNOWN_SITE_KEY),

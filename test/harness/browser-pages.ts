@@ -69,7 +69,7 @@ export class LoopbackServer {
 }
 
 export class PageServer extends LoopbackServer {
-  /** These three grow until a test or `addWidgetPage` empties them. */
+  /** These three grow until a test or `addWidgetPage` (widget.ts) empties them. */
   readonly forms: PostedForm[] = []
   readonly reports: PolicyReport[] = []
   /** Each request, such as `GET /form`. */
@@ -81,7 +81,8 @@ export class PageServer extends LoopbackServer {
     const server = createServer()
     super(server)
     server.on('request', async (message, response) => {
-      const body = await buffer(message)
+      const body = await buffer(message).catch(() => undefined)
+      if (body === undefined) return // the browser broke off
       const path = message.url!.split('?', 1)[0]!
       this.requests.push(`${message.method} ${path}`)
       if (message.method === 'POST') this.#note(path, body)

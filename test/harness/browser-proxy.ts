@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { LoopbackServer } from './browser-pages.ts'
 
-/** What happens to the requests of a path. With only a path and `delayMs`, they are merely slower. */
+/** What happens to the requests of a path. With only a path they pass unharmed, with `delayMs` later. */
 export interface Fault {
   /** Path without query, or a pattern for it. */
   readonly path: string | RegExp
@@ -28,8 +28,6 @@ export interface FaultyAnswer {
   readonly headers?: Readonly<Record<string, string>>
   /** A string is sent as it is, an object as JSON. */
   readonly body?: string | object
-  /** As from a proxy without CORS headers: scripts cannot read the answer, not even its status. */
-  readonly isWithoutCors?: boolean
 }
 
 /** The headers that the service sends with every answer to browsers, errors included. */
@@ -38,8 +36,6 @@ const CORS = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Header
 /** A service trusts this proxy if it was started with POWGATE_TRUSTED_PROXIES=127.0.0.0/8. */
 export class FaultyProxy extends LoopbackServer {
   clientAddress = '198.51.100.1'
-  /** While set, no request gets an answer, preflights included. */
-  isOffline = false
   /** Each request received, preflights too, such as `GET /challenge`. Tests and `addWidgetPage` empty it. */
   readonly requests: string[] = []
   /** The same requests with their times, but never emptied. */
@@ -76,7 +72,6 @@ export class FaultyProxy extends LoopbackServer {
 
   recover(): void {
     this.#faults.length = 0
-    this.isOffline = false
   }
 
   count(request: string): number {
@@ -95,10 +90,11 @@ export class FaultyProxy extends LoopbackServer {
     this.requests.push(asked)
     this.#arrivals.push({ asked, atMs: performance.now() })
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
-    const body = await buffer(message)
+    const body = await buffer(message).catch(() => undefined)
+    if (body === undefined) return // the browser broke off
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
     await fault?.until
-    if (this.isOffline || fault?.isDropped) response.destroy()
+    if (fault?.isDropped) response.destroy()
     else if (fault?.answer !== undefined) answer(response, fault.answer)
     else this.#forward(message, body, response, fault)
   }
@@ -132,14 +128,15 @@ export class FaultyProxy extends LoopbackServer {
         pipeline(incoming, response, () => {}) // if the service ends in between, so does the answer
       },
     )
-    onward.on('error', () => answer(response, { status: 502, isWithoutCors: true }))
+    // Like other proxies' own errors this has no CORS headers: scripts cannot read even its status.
+    onward.on('error', () => response.writeHead(502, { 'Content-Type': 'text/plain' }).end())
     onward.end(body)
   }
 }
 
-function answer(response: ServerResponse, { status, headers, body = '', isWithoutCors }: FaultyAnswer): void {
+function answer(response: ServerResponse, { status, headers, body = '' }: FaultyAnswer): void {
   const isText = typeof body === 'string'
   const type = isText ? 'text/plain' : 'application/json'
-  response.writeHead(status, { 'Content-Type': type, ...(isWithoutCors ? {} : CORS), ...headers })
+  response.writeHead(status, { 'Content-Type': type, ...CORS, ...headers })
   response.end(isText ? body : JSON.stringify(body))
 }

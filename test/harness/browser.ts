@@ -22,20 +22,24 @@ const NOT_A_SHELL = `if (!('chrome' in window)) {
   has(window.Notification ?? {}, 'permission', 'default')
 }`
 
-/**
- * What Playwright disables, whose flag this one replaces; then the process that Chromium starts beside each page for the next one (0.2 s
- * of processor time), and its own toolbar. That is drawn by web pages, though nobody sees it, and took half of the time of a page.
- */
-const DISABLED = words(
+/** What Playwright disables (`disabledFeatures` of its chromiumSwitches.ts): Chromium obeys the last such flag alone, which is ours. */
+const PLAYWRIGHT_DISABLES = words(
   'AvoidUnnecessaryBeforeUnloadCheckSync DestroyProfileOnBrowserClose HttpsUpgrades HttpsFirstBalancedModeAutoEnable LensOverlay',
   'MediaRouter PaintHolding ThirdPartyStoragePartitioning AvoidCorsURLLoaderRestartOnRedirect OptimizationHints AimEnabled',
   'NetworkTimeServiceQuerying PreconnectToSearch',
+)
+
+/**
+ * The process that Chromium starts beside each page for the next one (0.2 s of processor time), and its own toolbar, drawn by web pages
+ * though nobody sees it: that took half of the time of a page.
+ */
+const COSTLY = words(
   'SpareRendererForSitePerProcess InitialWebUI WebUIToolbarProcessOverheadExperiment PreloadTopChromeWebUI WebUIOmniboxPopup WebUIOmniboxAimPopup',
 )
 
-/** Stops Chromium's own requests to other hosts. Playwright turns the sandbox off, without which root cannot start Chromium. */
+/** Stops Chromium's own requests to other hosts. (Root can start Chromium because Playwright turns its sandbox off.) */
 const QUIET = [
-  `--disable-features=${DISABLED}`,
+  `--disable-features=${[...PLAYWRIGHT_DISABLES, ...COSTLY].join()}`,
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',
@@ -54,7 +58,7 @@ export const WEBGPU_IN_SOFTWARE = [
 ]
 
 interface BrowserOptions {
-  /** Chromium itself, as most bots start it, and as it is fast or slow on a GPU; false for its shell. */
+  /** Chromium itself, which most bots start and measurements of a GPU need; false: its shell. Each function has its default. */
   readonly isWhole?: boolean
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
@@ -78,7 +82,7 @@ export async function openedPages(): Promise<Page[]> {
   return browsers.flatMap(browser => browser.contexts()).flatMap(context => context.pages())
 }
 
-/** A browser that the caller closes. */
+/** A browser that the caller closes. It is Chromium itself, unless `isWhole` is false. */
 export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const { hosts = ['*.example'], isAutomated = false, isWhole = true, flags = [] } = options
   const rules = hosts.map(host => `MAP ${host} 127.0.0.1`).join(', ')
@@ -87,10 +91,7 @@ export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   return chromium.launch({ executablePath: pathOf(program), args, timeout: PATIENCE_MS })
 }
 
-/**
- * Makes the browser start its WebGL renderer, which is slow on a busy machine: the widget waits at most 300 ms for the
- * renderer's name.
- */
+/** Makes the browser start its WebGL renderer, which is slow on a busy machine: the widget waits at most 300 ms for its name. */
 export async function startRenderer(browser: Browser): Promise<void> {
   const page = await browser.newPage()
   const isThere = await page.evaluate("document.createElement('canvas').getContext('webgl') !== null")
@@ -106,7 +107,7 @@ function pathOf(program: string): string {
   return path
 }
 
-/** A page, with everything that went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
+/** A page, with everything that went wrong in it and in all its frames. Workers' violations go to REPORT_PATH (browser-pages.ts). */
 export class Visit {
   readonly page: Page
   readonly violations: PolicyReport[] = []
@@ -175,8 +176,8 @@ interface TraceEvent {
 }
 
 /**
- * The longest task of a page's main thread since the page set this mark (`performance.mark`), in ms of CPU time: on a busy machine
- * other processes preempt a task.
+ * The longest task that began on a page's main thread after the page had set this mark (`performance.mark`), in ms of CPU time: on a
+ * busy machine other processes preempt a task.
  */
 type LongestTaskSince = (mark: string) => number
 
@@ -205,7 +206,8 @@ const OBSERVE = `addEventListener('securitypolicyviolation', event => noteViolat
 
 const AXE = new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)
 
-const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+/** WCAG 2.2 A and AA, and what axe-core's authors advise besides. */
+const RULES = words('wcag2a wcag2aa wcag21a wcag21aa wcag22aa best-practice')
 
 interface AxeResults {
   readonly violations: readonly {
@@ -215,23 +217,15 @@ interface AxeResults {
   readonly passes: readonly unknown[]
 }
 
-interface AxeOptions {
-  /** The part of the page to check, shadow trees included; by default the whole page. */
-  readonly selector?: string
-  readonly hasBestPractices?: boolean
-}
-
 /**
- * Violations of WCAG 2.2 A and AA that axe-core finds, a line each.
+ * What axe-core finds against RULES, a line each. Throws if there was nothing to check.
  *
- * @throws Error if there was nothing to check
+ * @param selector the part of the page to check, shadow trees included
  */
-export async function axeViolations(page: Page, what: AxeOptions = {}): Promise<string[]> {
-  const { selector = 'html', hasBestPractices = false } = what
+export async function axeViolations(page: Page, selector = 'html'): Promise<string[]> {
   if ((await page.evaluate('typeof axe')) === 'undefined') await page.evaluate(readFileSync(AXE, 'utf8'))
-  const tags = hasBestPractices ? [...WCAG_22_AA, 'best-practice'] : WCAG_22_AA
   // axe would wait for an answer of frames into which it was not loaded.
-  const options = JSON.stringify([{ include: [selector] }, { runOnly: tags, iframes: false }])
+  const options = JSON.stringify([{ include: [selector] }, { runOnly: RULES, iframes: false }])
   const { violations, passes } = (await page.evaluate(`axe.run(...${options})`)) as AxeResults
   if (violations.length + passes.length === 0) throw new Error(`axe found nothing to look at in ${selector}`)
   return violations.flatMap(({ id, nodes }) =>

@@ -5,6 +5,7 @@
  */
 
 import { appendFileSync, readFileSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
 import { join } from 'node:path'
 import { childPids } from './processes.ts'
 
@@ -61,13 +62,15 @@ export function noteText(outlet: Outlet, text: string): void {
 const ANSWERS_MAX = 20_000
 const answers = new Set<string>()
 
-/** Records an answer, unless it is a token that was requested. Most errors are repeated, so each is recorded once. */
-export function noteAnswer(url: string, status: number, body: string, headers: object): void {
+/** Records an answer, unless it is a token that was requested. Most errors are repeated, but for their ids, so each is recorded once. */
+export function noteAnswer(url: string, status: number, body: string, headers: IncomingHttpHeaders): void {
   if (DIR === undefined) return
   const path = new URL(url).pathname
   if (path === '/verify' && status === 200) return
-  if (answers.has(body) || answers.size >= ANSWERS_MAX) return
-  answers.add(body)
+  const { 'x-request-id': _, ...others } = headers
+  const answer = body + JSON.stringify(others)
+  if (answers.has(answer) || answers.size >= ANSWERS_MAX) return
+  answers.add(answer)
   noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
 }
 

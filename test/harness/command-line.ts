@@ -18,7 +18,6 @@ export class ToolError extends Error {
   override readonly name = 'ToolError'
 }
 
-/** A flag, and how its value is read. */
 export interface Option<Value> extends Flag {
   readonly read: (input: Input, flag: string) => Value
 }
@@ -119,11 +118,4 @@ export function number<Fallback extends number | undefined>(
   }
 }
 
-export function integer<Fallback extends number | undefined>(
-  fallback: Fallback,
-  min: number,
-  max: number,
-  about: string,
-): Option<number | Fallback> {
-  return number(fallback, min, max, about, true)
-}
+export const integer: typeof number = (fallback, min, max, about) => number(fallback, min, max, about, true)

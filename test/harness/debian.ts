@@ -17,11 +17,13 @@ import {
 import { dirname, join } from 'node:path'
 
 export const SOURCES = '/etc/apt/sources.list.d'
-const SOURCES_LIST = '/etc/apt/sources.list'
+/** Where Debian's own entries stand; others' files may name the same release. */
+const OWN_SOURCES = ['/etc/apt/sources.list', join(SOURCES, 'debian.sources')]
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** Node.js needs the libraries, npm the authorities. */
 const PACKAGES = ['ca-certificates', 'libatomic1', 'libstdc++6']
 const NPM = 'npm@10'
+/** Arguments of setpriv, which runs unshare: that ends with the process that started it, and kills the command that it has started. */
 const ISOLATED = '--pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc'.split(' ')
 
 type Words = readonly string[]
@@ -43,7 +45,7 @@ function run(program: string, ...args: Words): string {
   throw new Error(`${[program, ...args].join(' ')} ended with ${status}: ${error ?? ''}\n${end}`)
 }
 
-/** Makes a small system. It takes packages from where this machine does, and trusts the same authorities. */
+/** Makes a small system. It takes packages from where this machine does (a mirror has all releases), and trusts the same authorities. */
 export function makeDebian(root: string, release: 'bookworm' | 'trixie'): void {
   const uri = mirror() ?? 'http://deb.debian.org/debian'
   const put = (path: string, text: string) => {
@@ -58,7 +60,7 @@ export function makeDebian(root: string, release: 'bookworm' | 'trixie'): void {
   put('usr/local/etc/npmrc', `cafile=${AUTHORITIES}\nregistry=${run('npm', 'config', 'get', 'registry')}`)
 }
 
-/** Puts Node.js and npm where the official image has them. Replaces another version. */
+/** Puts Node.js and npm into /usr/local, where Docker's official image of Node.js has them. Replaces another version. */
 export function putNode(root: string, line: number): void {
   const prefix = join(root, 'usr/local')
   const name = `node-linux-${process.arch}`
@@ -66,23 +68,24 @@ export function putNode(root: string, line: number): void {
   rmSync(node, { force: true }) // npm would leave another package's file alone
   run('npm', 'install', '--global', '--prefix', prefix, NPM, `${name}@${line}`)
   const folder = join(prefix, 'lib/node_modules', name)
-  rmSync(node, { force: true }) // npm's link into the folder
-  renameSync(join(folder, 'bin/node'), node)
+  renameSync(join(folder, 'bin/node'), node) // in place of npm's link to it
   rmSync(folder, { recursive: true })
 }
 
-/** The mirror of this machine's Debian 12; undefined on another system. */
+/** The mirror of this machine's Debian 12: of the first `deb` entry of its component main. undefined on another system. */
 export function mirror(): string | undefined {
   const files = existsSync(SOURCES) ? readdirSync(SOURCES).map(name => join(SOURCES, name)) : []
-  for (const file of [...files, SOURCES_LIST].filter(existsSync)) {
+  const stanzaOfMain = [/^Types:.*\bdeb(?:\s|$)/m, /^Suites:.*\bbookworm(?:\s|$)/m, /^Components:.*\bmain\b/m]
+  for (const file of [...OWN_SOURCES, ...files].filter(existsSync)) {
     const text = readFileSync(file, 'utf8')
-    const line = /^deb (?:\[[^\]]*\] )?(\S+) bookworm /m.exec(text)?.[1]
+    const line = /^deb (?:\[[^\]]*\] )?(\S+) bookworm .*\bmain\b/m.exec(text)?.[1]
     if (line !== undefined) return line
-    for (const stanza of text.split(/\n\s*\n/))
-      if (/^Suites:.*\bbookworm(?:\s|$)/m.test(stanza)) {
-        const uri = /^URIs: *(\S+)/m.exec(stanza)?.[1]
-        if (uri !== undefined) return uri
-      }
+    for (const stanza of text
+      .split(/\n\s*\n/)
+      .filter(text => stanzaOfMain.every(field => field.test(text)))) {
+      const uri = /^URIs: *(\S+)/m.exec(stanza)?.[1]
+      if (uri !== undefined) return uri
+    }
   }
   return undefined
 }

@@ -13,9 +13,9 @@ export interface DeviceClass {
 }
 
 /**
- * Estimates of November 2026 from the tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's survey; no phone
- * was measured with this solver. Those of hashwx assume 1 MH/s a thread of a desktop, as three engines reach it on a server's core,
- * and on phones a sixth of their SHA-256.
+ * Estimates of November 2026 from the tables in Cap's repository (docs/guide/benchmark.md), pow-buster's README and mCaptcha's survey;
+ * no phone was measured with this solver. Those of hashwx assume 1 MH/s a thread of a desktop, as three engines reach it on a
+ * server's core, and on phones a sixth to an eighth of their SHA-256.
  */
 export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'low phone', share: 0.12, medianMhs: { sha256: 2.5, hashwx: 0.45 }, sigma: 0.5 },

@@ -16,7 +16,10 @@ import type { TestService } from './service.ts'
 
 const QUIET_MS = 7_200_000
 
-/** Adds that proof by a client whose clock is two hours slow, with an address, a site and a network (`e:nobody`) that no test has. */
+/** No test has this address, nor the site 1 with the meter `e:nobody`. */
+const addressKey = 'seed'
+
+/** Adds that proof by a client whose clock is two hours slow. */
 export async function seedQuietHours({ env }: TestService): Promise<void> {
   const nowMs = Date.now()
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards, dataDir, secrets } = loadConfig(env)
@@ -26,13 +29,14 @@ export async function seedQuietHours({ env }: TestService): Promise<void> {
   await store.open()
   const { firstProofNames: firstProofs } = new AddressTags(new Keyring(secrets).signing)
   const metering = { firstProofs, meters: ['e:nobody'], free: [1], counts: true }
-  const limits = { addressKey: 'seed', siteTag: 1, addressLimit: 100, siteLimit: 100 }
-  // A worker that sees the slow clock draws a new epoch. A proof of the epoch before spends nothing, so another one is sent.
+  const visit = { addressKey, siteTag: 1, addressLimit: 100, siteLimit: 100, metering, failed: false }
+  // A worker that finds this client's time noted takes it for a clock that was set, and draws a new epoch (lua/epoch.lua). A proof
+  // of the epoch before spends nothing, so another one is sent.
   await eventually(PATIENCE_MS, 'the proof counts', async () => {
     const nonce = randomBytes(16).toString('hex')
-    const spend = { nonce, storeEpoch: store.requests.epochOf('')!, expiresAtMs: nowMs }
-    const proof = { ...limits, metering, failed: false, spend }
-    const answer = await new Promise<SolutionAdmission>(done => store.requests.admitSolution(proof, done))
+    const storeEpoch = store.requests.epochOf(addressKey)!
+    const solution = { ...visit, spend: { nonce, storeEpoch, expiresAtMs: nowMs } }
+    const answer = await new Promise<SolutionAdmission>(done => store.requests.admitSolution(solution, done))
     return 'nonce' in answer && answer.nonce === 'spent'
   })
   await store.close()

@@ -41,7 +41,7 @@ function threadCpuNs(path: string): number {
   }
 }
 
-/** The parent of a process; its CPU time in ticks, with that of ended threads; that of ended children. Throws if there is no such process. */
+/** The parent of a process; its CPU time, counted in ticks, with that of ended threads; that of ended children. Throws if there is no such process. */
 export function processStat(pid: number) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.

@@ -20,21 +20,27 @@ function alone(folder: string, script: string, ...args: readonly string[]): stri
   return flock.stdout.trim().split('\n').at(-1)!
 }
 
-/** Packs the package of the folder `packed`, which npm builds first, into a project, and links to packages of `peers` by name. @returns where it is */
-export function installInto(folder: string, packed: string, peers: string, names: readonly string[]): string {
-  installNpmPackages(peers)
+/** Its package.json lists the frameworks and runtimes that the tests of client/ use. */
+const FRAMEWORKS = new URL('../client/', import.meta.url).pathname
+
+/** Where a framework or a runtime is installed. */
+export const frameworkPath = (name: string): string => join(FRAMEWORKS, 'node_modules', name)
+
+/** Installs the package of the folder `packed`, which npm builds first, into a project, with links to frameworks. @returns where it is */
+export function installInto(project: string, packed: string, frameworks: readonly string[] = []): string {
+  installNpmPackages(FRAMEWORKS)
   const { name } = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
-  const target = join(folder, 'node_modules', name)
+  const target = join(project, 'node_modules', name)
   mkdirSync(target, { recursive: true })
   const archive = join(target, alone(packed, 'npm pack --silent --pack-destination "$0"', target))
   execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
   rmSync(archive)
-  for (const each of names) symlinkSync(join(peers, 'node_modules', each), join(folder, 'node_modules', each))
+  for (const each of frameworks) symlinkSync(frameworkPath(each), join(project, 'node_modules', each))
   return target
 }
 
-/** The next.config.js of such a project: Next.js' bundler follows links only below this root. */
-export const TURBOPACK = "export default { turbopack: { root: '/' } }"
+/** The text of next.config.js for such a project: Next.js' bundler, Turbopack, follows links only below this root. */
+export const NEXT_CONFIG = "export default { turbopack: { root: '/' } }"
 
 const TSC = new URL('../../node_modules/typescript/bin/tsc', import.meta.url).pathname
 

@@ -5,10 +5,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after } from 'node:test'
 
-/**
- * Servers and browsers that run: added when they start, removed when they stop. One that a failed test left would keep the whole
- * run waiting, so a test file stops them at its end.
- */
+/** Servers and browsers that run. One that a failed test left would keep the whole run waiting, so a test file stops all at its end. */
 export const leftovers = new Set<{ stop(): Promise<void> }>()
 
 if (process.argv[1]?.endsWith('.test.ts')) {
@@ -34,7 +31,8 @@ export function stopOnSignal(tellResults: () => void = () => {}): void {
     if (isStopping) return
     isStopping = true
     process.stderr.write('stopped before the end\n')
-    while (leftovers.size > 0) for (const server of [...leftovers].reverse()) await server.stop()
+    while (leftovers.size > 0)
+      for (const server of [...leftovers].reverse()) await server.stop().then(() => leftovers.delete(server))
     tellResults()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -77,7 +75,6 @@ export function childPids(pid: number): number[] {
     .sort((a, b) => a - b)
 }
 
-/** The workers of a service's primary process. */
 export function workerPids(pid: number): number[] {
   return childPids(pid).filter(child => !isStore(child))
 }
@@ -119,10 +116,7 @@ type Answer = { readonly result: unknown } | { readonly problem: string }
 
 const STOP_MS_MAX = 15_000
 
-/**
- * A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or the code of
- * another checkout (bench/compare).
- */
+/** A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or another checkout's code. */
 export class OrderProcess<Order> {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>

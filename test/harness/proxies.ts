@@ -185,12 +185,8 @@ export class FrontProxy {
     this.#process.once('error', error => (this.output += `${program}: ${error.message}\n`))
   }
 
-  /** @param service only its port is used; it must trust the proxy: see `BEHIND` */
-  static async start(
-    kind: ProxyKind,
-    service: { readonly port: number },
-    nginxIdle = '8s',
-  ): Promise<FrontProxy> {
+  /** @param service must trust the proxy: see `BEHIND` @param nginxIdle how long nginx keeps a connection to it unused */
+  static async start(kind: ProxyKind, service: { readonly port: number }, nginxIdle = '8s') {
     const port = await freePort()
     const program = kind === 'apache' ? 'apache2' : kind === 'nginx' || kind === 'caddy' ? kind : 'haproxy'
     return FrontProxy.run(program, port, configOf(kind, port, service.port, nginxIdle))

@@ -26,6 +26,7 @@ export class RawConnection {
   readonly socket: Socket
   #bytes = Buffer.alloc(0)
   isClosed = false
+  /** Called when bytes have come, or the end. A connection has one reader at a time. */
   #changed: () => void = () => {}
 
   private constructor(socket: Socket) {
@@ -56,9 +57,9 @@ export class RawConnection {
     }
   }
 
-  /** The next answer; undefined if the connection ends without one. Fails if neither happens. */
-  async answer(): Promise<RawAnswer | undefined> {
-    const giveUpAt = performance.now() + ANSWER_MS
+  /** The next answer; undefined if the connection ends without one. Rejects if neither happens in time. */
+  async answer(waitMs = ANSWER_MS): Promise<RawAnswer | undefined> {
+    const giveUpAt = performance.now() + waitMs
     for (;;) {
       const read = readAnswer(this.#bytes)
       if (read !== undefined) {
@@ -67,22 +68,19 @@ export class RawConnection {
       }
       if (this.isClosed) return undefined
       const leftMs = giveUpAt - performance.now()
-      if (leftMs <= 0) throw new Error(`no answer within ${ANSWER_MS} ms`)
+      if (leftMs <= 0) throw new Error(`no answer within ${waitMs} ms`)
       await this.#change(leftMs)
     }
   }
 
   /** Like `answer`, for a request that probably gets none: undefined after `ms`. */
   answerWithin(ms: number): Promise<RawAnswer | undefined> {
-    return Promise.race([
-      this.answer().catch(() => undefined),
-      new Promise<undefined>(resolve => setTimeout(resolve, ms, undefined)),
-    ])
+    return this.answer(ms).catch(() => undefined)
   }
 
   /**
-   * @param quietMs after the last byte; less than the 8 s after which uWebSockets.js ends any connection
-   * @returns all that comes from now on until the service ends the connection, or is quiet for so long
+   * @param quietMs after the last byte; the first may take a minute. Less than the 8 s after which uWebSockets.js ends any connection
+   * @returns all that has come and was not read, and comes until the service ends the connection, or is quiet for so long
    */
   async rest(quietMs = 5000): Promise<{ readonly text: string; readonly isClosed: boolean }> {
     for (let length = -1; !this.isClosed && length !== this.#bytes.length; ) {
@@ -120,6 +118,7 @@ export async function askAlone(port: number, from?: string, ...parts: readonly (
   return connection.request(...parts).finally(() => connection.close())
 }
 
+/** Knows answers with a Content-Length, or without a body: not those to HEAD, and none in chunks. */
 function readAnswer(bytes: Buffer): { answer: RawAnswer; bytes: number } | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end < 0) return undefined

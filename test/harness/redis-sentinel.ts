@@ -14,6 +14,9 @@ interface SentinelOptions extends ServerOptions {
   readonly downAfterMs?: number
 }
 
+/** So many Sentinels must find the primary down before one starts a failover. */
+const QUORUM = 2
+
 export class RedisSentinels {
   readonly servers: readonly RedisServer[]
   readonly ports: readonly number[]
@@ -32,6 +35,7 @@ export class RedisSentinels {
   }
 
   static async start(options: SentinelOptions = {}): Promise<RedisSentinels> {
+    // Replicas copy at once, instead of after five seconds, and hear from their primary each second.
     const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
     const primary = await RedisServer.start(args, options)
     const following = [...args, '--replicaof', '127.0.0.1', String(primary.port)]
@@ -57,7 +61,7 @@ export class RedisSentinels {
       ...(tls === undefined ? [`port ${port}`] : ['port 0', `tls-port ${port}`, ...tlsLines]),
       'bind 127.0.0.1',
       `dir ${this.#dir}`,
-      `sentinel monitor main 127.0.0.1 ${primaryPort} 2`,
+      `sentinel monitor main 127.0.0.1 ${primaryPort} ${QUORUM}`,
       ...(password === undefined ? [] : [`sentinel auth-pass main "${password}"`]),
       ...(sentinelPassword === undefined ? [] : [`requirepass "${sentinelPassword}"`]),
       `sentinel down-after-milliseconds main ${downAfterMs}`,
@@ -71,11 +75,10 @@ export class RedisSentinels {
 
   ask(...args: string[]): Promise<unknown> {
     const { tls, sentinelPassword: password } = this.#options
-    const options = { ...clientOptions(this.ports[0]!, { tls, password }), enableReadyCheck: false }
-    return askOnce(options, 'sentinel', ...args)
+    return askOnce(clientOptions(this.ports[0]!, { tls, password }), 'sentinel', ...args)
   }
 
-  /** Waits until the first Sentinel knows all running servers, and every replica follows the primary. */
+  /** Waits until the first Sentinel knows both others, and sees all other running servers follow the primary. */
   async untilWhole(): Promise<void> {
     const running = this.servers.filter(server => server.isRunning).length
     const field = (record: readonly string[], name: string) => record[record.indexOf(name) + 1]
@@ -95,6 +98,7 @@ export class RedisSentinels {
     return this.servers.find(server => server.port === Number(port))!
   }
 
+  /** Starts a failover, which has come about once `primary` is another. */
   async failover(): Promise<void> {
     await this.ask('failover', 'main')
   }

@@ -41,7 +41,6 @@ export class Certificates {
     )
   }
 
-  /** The configuration of a server or a Sentinel. */
   get serverSettings(): Record<string, string> {
     return {
       'tls-cert-file': this.serverCert,
@@ -65,7 +64,6 @@ export class Certificates {
     }
   }
 
-  /** powgate's settings. */
   get settings(): Record<string, string> {
     const own = { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
     return { POWGATE_REDIS_TLS_CA: this.ca, ...(this.#clientsMustShow && own) }

@@ -127,7 +127,7 @@ export const clientOptions = (port: number, { tls, password }: ServerOptions) =>
 
 /** Sends one command to a server or a Sentinel, on a connection of its own. */
 export async function askOnce(
-  options: ReturnType<typeof clientOptions> & { readonly enableReadyCheck?: boolean },
+  options: ReturnType<typeof clientOptions>,
   command: string,
   ...args: (string | number)[]
 ) {

@@ -1,6 +1,7 @@
 /** The service's routes in this process, with a gate that admits nothing, or what the test says: the answers of an overloaded service. */
 
 import { type TemplatedApp, type us_listen_socket, us_listen_socket_close } from 'uWebSockets.js'
+import type { TestContext } from 'node:test'
 import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Work } from '../../src/domain/endpoint.ts'
@@ -28,11 +29,15 @@ export async function listenWith(app: TemplatedApp) {
 const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answer({ status: 200, body: 'a file', headers: [], hasOwnType: true })
 
-/** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
-export async function startRefusingServer(
-  trustedProxies: readonly string[] = [],
-  admits = (_: Work) => false,
-) {
+interface RefusingOptions {
+  /** Addresses or CIDRs of peers that may forward requests of other clients. */
+  readonly trustedProxies?: readonly string[]
+  readonly admits?: (work: Work) => boolean
+}
+
+/** A server that ends with the test. */
+export async function startRefusingServer(t: TestContext, options: RefusingOptions = {}) {
+  const { trustedProxies = [], admits = () => false } = options
   let refused = 0
   let seen = 0 // requests that were reported to the gate, but needed no admission
   const host: ExchangeHost = {
@@ -51,7 +56,7 @@ export async function startRefusingServer(
   const service = { settings: loadConfig({}) } as unknown as Service
   const file = { path: '/file', methods: ['get', 'head'], handle: answerFile } as const
   const app = buildApp(service, host, [file, ...widgetRoutes(findWidget()!)])
-  const listening = await listenWith(app)
-  const url = `http://127.0.0.1:${listening.port}`
-  return { ...listening, url, refused: () => refused, seen: () => seen }
+  const { port, stop } = await listenWith(app)
+  t.after(stop)
+  return { port, url: `http://127.0.0.1:${port}`, refused: () => refused, seen: () => seen }
 }

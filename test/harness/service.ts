@@ -1,4 +1,7 @@
-/** The built service with either store, forked as an operator would run it; and a site for its tests. */
+/**
+ * The built service with either store, in processes of its own, as an operator runs it; and a site for its tests. Its secrets and all
+ * that it prints are noted, and test/canaries.ts searches the prints for the secrets when all tests have run.
+ */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +16,7 @@ import { PUZZLES } from '../../src/protocol/proof.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteProcesses, noteSecret, noteText } from './canaries.ts'
-import { eventually, PATIENCE_MS, within } from './eventually.ts'
+import { eventually, PATIENCE_MS } from './eventually.ts'
 import { call, closeIdleConnections, freshAddress } from './http.ts'
 import { freePort } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
@@ -22,7 +25,7 @@ import { RedisServer } from './redis.ts'
 export type StoreKind = 'embedded' | 'redis'
 /** `shared`: no Redis of its own is started, because the setting REDIS_URL names one that other hosts use too. */
 export type StartKind = StoreKind | 'shared'
-/** Stryker (test/mutants.config.mjs) sees what tests reach in their own process alone. */
+/** Under Stryker, which sees what tests reach in their own process alone. Its tests (test/mutants.config.mjs) use no `pid` and no `ended`. */
 const IS_IN_PROCESS = process.env.STRYKER_NAMESPACE !== undefined
 export const STORE_KINDS: readonly StoreKind[] = IS_IN_PROCESS ? ['embedded'] : ['embedded', 'redis']
 
@@ -62,7 +65,7 @@ export interface TestSite {
 export const EASY = { base: 16, min: 16, max: 28 }
 export const ALWAYS_EASY = { base: 16, min: 16, max: 16 }
 
-/** So many connections reach each of two workers: the chance that one of them gets none is 2 in a million. */
+/** So many connections of a test reach each of two workers: the chance that one of them gets none is 2 in a million. */
 export const CONNECTIONS = 20
 
 /** Ends, with its own Redis, when the test file ends, if the test did not stop it before (`leftovers`). */
@@ -111,10 +114,7 @@ export class TestService {
     }
   }
 
-  /**
-   * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
-   * @param main the entry of another build
-   */
+  /** @param env settings besides the tests' own (two workers, loopback, a known secret) @param main the entry of another build */
   static async start(kind: StartKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
     const service = new TestService(await freePort(), redis, env, main)
@@ -148,30 +148,25 @@ export class TestService {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#process = child
-    let stdout = ''
-    let stderr = ''
-    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk))
-    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
-    child.once('close', () => noteText('output', `${stdout}\n${stderr}`))
-    const listening = new Promise<void>((resolve, reject) => {
-      const take = (chunk: Buffer) => {
-        const text = chunk.toString()
+    const outputBefore = this.output.length
+    const printed = { stdout: '', stderr: '' }
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (text: string) => {
+        printed[name] += text
         this.output += text
-        if (text.includes('powgate listens')) resolve()
-      }
-      child.stdout.on('data', take)
-      child.stderr.on('data', take)
-      // At these levels the service does not log that it listens.
-      if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
-        eventually(PATIENCE_MS, 'the service listens', () => call(this.url).catch(() => undefined)).then(
-          () => resolve(),
-          reject,
-        )
-      }
-      child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
-    })
-    await within(PATIENCE_MS, listening, () => `the service does not listen:\n${this.output}`)
-    noteProcesses(this.pid)
+      })
+    child.once('close', () => noteText('output', `${printed.stdout}\n${printed.stderr}`))
+    const logsThatItListens = !/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')
+    await eventually<unknown>(
+      PATIENCE_MS,
+      () => `the service listens:\n${this.output}`,
+      () => {
+        if (hasEnded(child)) throw new Error(`the service ended with ${child.exitCode}:\n${this.output}`)
+        if (logsThatItListens) return this.output.includes('powgate listens', outputBefore)
+        return call(this.url).catch(() => undefined)
+      },
+    )
+    noteProcesses(child.pid!)
   }
 
   get pid(): number {
@@ -213,11 +208,11 @@ export class TestService {
 
   /** Sends a signal to the primary process, and resolves with its exit code when it has ended. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    const child = this.#process
-    this.#process = undefined
-    if (this.#endInProcess !== undefined) {
+    const [child, endInProcess] = [this.#process, this.#endInProcess]
+    this.#process = this.#endInProcess = undefined
+    if (endInProcess !== undefined) {
       closeIdleConnections()
-      await this.#endInProcess()
+      await endInProcess()
     }
     if (child === undefined) return null
     if (!hasEnded(child)) {

@@ -1,9 +1,9 @@
-/** A TCP proxy on loopback in front of Redis that disturbs the connections in a chosen way. */
+/** A TCP proxy on loopback in front of Redis, or of the service, that disturbs the connections in a chosen way. */
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { listenAnywhere } from './ports.ts'
 
-/** What happens to Redis' replies and to new connections. */
+/** What happens to the server's replies and to new connections. */
 export type Illness =
   | { readonly kind: 'none' }
   /** A part of the first reply's first line gets through, then the connection is reset: no reply is ever whole. */
@@ -20,7 +20,7 @@ export type Illness =
 interface Pair {
   readonly client: Socket
   readonly server: Socket
-  /** Bytes of the connection were swallowed, so later bytes would make no sense. */
+  /** Bytes of the connection were swallowed or cut off, so later bytes would make no sense. */
   isTorn: boolean
   /** Bytes of replies that are not yet sent to the client, each not before it is due. */
   readonly waiting: { readonly dueMs: number; readonly bytes: Buffer }[]
@@ -83,9 +83,10 @@ export class SickProxy {
     ] as const) {
       socket.on('error', () => {}) // 'close' follows
       socket.on('close', () => {
+        // In a black hole the client is not notified of the server's end: the pair stays, for `stop` and 'refuse'.
+        if (pair.isTorn && socket === server) return
         this.#pairs.delete(pair)
-        // In a black hole, the other side is not notified of the end.
-        if (!pair.isTorn || socket === client) other.destroy()
+        other.destroy()
       })
     }
   }
@@ -114,14 +115,13 @@ export class SickProxy {
   /** Sends waiting bytes in order, each in an event-loop turn of its own. */
   #pass(pair: Pair): void {
     const [first] = pair.waiting
-    pair.isPassing = first !== undefined && !pair.client.destroyed
+    pair.isPassing = first !== undefined && !pair.client.destroyed && !this.#swallows(pair)
     if (!pair.isPassing) return
     const waitMs = first!.dueMs - performance.now()
-    const go = () => {
-      pair.client.write(pair.waiting.shift()!.bytes)
-      this.#pass(pair)
-    }
     if (waitMs > 0) setTimeout(() => this.#pass(pair), Math.ceil(waitMs))
-    else setImmediate(go)
+    else {
+      pair.client.write(pair.waiting.shift()!.bytes)
+      setImmediate(() => this.#pass(pair))
+    }
   }
 }

@@ -11,6 +11,7 @@ import { FrontProxy, PROXY_ADDRESS } from './proxies.ts'
 import { temporaryDir } from './temporary.ts'
 
 const CODE = '/usr/share/wordpress'
+/** The theme that Debian's package has. */
 const THEME = 'twentytwentythree'
 const SCRIPT = new URL('../../scripts/wordpress.ts', import.meta.url).pathname
 export const PASSWORD = 'a password of the tests'
@@ -32,7 +33,8 @@ export class WordPress {
     await this.#startDatabase()
     this.#unpack(testPlugin)
     const install = `wp_install('Blog', 'admin', 'admin@example.com', true, '', '${PASSWORD}');`
-    this.php(`require ABSPATH . 'wp-admin/includes/upgrade.php'; ${install}`)
+    const early = "define('WP_INSTALLING', true);" // or it would redirect to its installer
+    this.php(`require ABSPATH . 'wp-admin/includes/upgrade.php'; ${install}`, early)
     const activate = `switch_theme('${THEME}'); return activate_plugin('powgate/powgate.php');`
     const problem = this.php(`require ABSPATH . 'wp-admin/includes/plugin.php'; ${activate}`)
     assert.equal(problem, null)
@@ -56,7 +58,7 @@ export class WordPress {
   /** Copies WordPress, adds powgate's plugin from the zip that its script makes, and writes the configuration. */
   #unpack(testPlugin: string): void {
     const root = join(this.#dir, 'root')
-    execFileSync('cp', ['-rL', CODE, root])
+    execFileSync('cp', ['-rL', CODE, root]) // the files themselves, where Debian has links to /etc
     const content = join(root, 'wp-content')
     for (const name of ['plugins', 'mu-plugins']) mkdirSync(join(content, name), { recursive: true })
     const zip = join(this.#dir, 'powgate.zip')
@@ -88,12 +90,13 @@ export class WordPress {
   async #serve(): Promise<void> {
     const port = await freePort()
     const child = spawn('php', ['-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')], {
-      env: { PATH: process.env.PATH },
+      env: { PATH: process.env.PATH }, // the plugin finds its settings in WordPress, and not here
       stdio: 'ignore',
     })
     leftovers.add({ stop: () => endProcess(child) })
     await untilAccepting(port, () => hasEnded(child))
-    // An address with `?cached=1` is answered from nginx's cache, whatever the page's headers say.
+    // The plugin reads visitors from X-Forwarded-For, so PHP's REMOTE_ADDR, PROXY_ADDRESS, is nobody's. An address with `?cached=1` is
+    // answered from nginx's cache, whatever the page's headers say.
     await FrontProxy.run(
       'nginx',
       this.#port,
@@ -126,12 +129,10 @@ export class WordPress {
     return text
   }
 
-  /** Runs code in WordPress. @returns what it returns, through JSON */
+  /** Runs code in WordPress. @param early runs before that is loaded @returns what the code returns, through JSON */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
-  php(code: string): any {
+  php(code: string, early = ''): any {
     const load = `require '${this.#dir}/root/wp-load.php'; echo "\\0" . json_encode((function () { ${code} })());`
-    // Without this, WordPress redirects to its installer while there are no tables.
-    const early = code.includes('wp_install(') ? "define('WP_INSTALLING', true);" : ''
     const { stdout, stderr } = spawnSync('php', ['-r', `${early} ${load}`], { encoding: 'utf8' })
     const json = stdout.split('\0')[1]
     if (json === undefined) throw new Error(`${code}\n${stdout}\n${stderr}`)

@@ -1,6 +1,4 @@
-/**
- * Connections that the service closes leave no memory allocated, inside of JavaScript or outside. Bodies over the limit get 413.
- */
+/** Connections that the service closes leave no memory allocated, inside of JavaScript or outside. Bodies over the limit get 413. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

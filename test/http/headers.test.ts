@@ -13,7 +13,7 @@ import { words } from '../harness/values.ts'
 
 const CODINGS = ['br', 'gzip', 'identity'] as const
 
-/** Accept-Encoding headers by the coding that each chooses. */
+/** Accept-Encoding headers by the coding that each chooses. Where nothing fits that is identity, even if refused: a 406 would help nobody. */
 const PREFERENCES: Readonly<Record<Coding, readonly string[]>> = {
   br: [
     ...['br', 'GZIP, BR', 'gzip, deflate, br, zstd', '*', 'gzip;q=0.5, br;q=0.5', 'br;q=0.001'],
@@ -52,20 +52,19 @@ const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType'
 /** Reading by name leaves out what endpoints for pages, or for backends, do not need. */
 const UNREAD = { forPages: ['authorization'], forBackends: ['siteKey'] }
 
-/** The fields that both ways of reading have. */
+/** FIELDS, which both ways read of a GET. (Of a POST, reading by name has `expect` and `framing` too.) */
 type Fields = Partial<Record<string, string>>
-type Heads = { readonly byName: Fields; readonly inOnePass: Fields }
 
 async function startServer(isCrossOrigin: boolean) {
-  let heads: Heads = { byName: {}, inOnePass: {} }
+  const read: Record<'byName' | 'inOnePass', Fields> = { byName: {}, inOnePass: {} }
   const fieldsOf = (head: { [field in (typeof FIELDS)[number]]?: string | undefined }) =>
-    Object.fromEntries(FIELDS.map(field => [field, head[field] ?? '']))
+    Object.fromEntries(FIELDS.map(field => [field, head[field] ?? ''])) // absent is empty, or undefined in one pass
   const app = App().any('/*', (response, request) => {
-    const inOnePass = fieldsOf(readProxyHead(request))
-    heads = { byName: fieldsOf(readHead(request, isCrossOrigin)), inOnePass }
+    read.inOnePass = fieldsOf(readProxyHead(request))
+    read.byName = fieldsOf(readHead(request, isCrossOrigin))
     response.end('read')
   })
-  return { ...(await listenWith(app)), heads: () => heads }
+  return { ...(await listenWith(app)), read }
 }
 
 test('property: headers read by name and in one pass are the same, whatever comes twice, empty or spelled oddly', async () => {
@@ -73,13 +72,14 @@ test('property: headers read by name and in one pass are the same, whatever come
     const server = await startServer(isCrossOrigin)
     const connection = await RawConnection.open(server.port)
     const spelled = fc.constantFrom(...NAMES.flatMap(name => [name, name.toLowerCase(), name.toUpperCase()]))
+    // None is `close`, which would end the connection.
     const value = fc.constantFrom('', ' ', ' a ', 'a, b', ...words('a keep-alive same-origin \xe9\xff " \t.'))
     const line = fc.tuple(spelled, value).map(([name, text]) => `${name}:${text}\r\n`)
     await fc.assert(
       fc.asyncProperty(fc.array(line, { maxLength: 12 }), async lines => {
         const answer = await connection.request(`GET / HTTP/1.1\r\nHost: powgate\r\n${lines.join('')}\r\n`)
         assert.equal(answer?.body, 'read')
-        const { byName, inOnePass } = server.heads()
+        const { byName, inOnePass } = server.read
         const unread = isCrossOrigin ? UNREAD.forPages : UNREAD.forBackends
         for (const field of FIELDS.filter(name => !unread.includes(name)))
           assert.equal(inOnePass[field], byName[field], field)

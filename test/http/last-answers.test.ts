@@ -40,9 +40,9 @@ async function readyToSend(port: number, request: string, ends = false): Promise
   }
 }
 
-// Answers to HEAD are their headers alone, with the length of the body that GET would get.
 const NOT_MODIFIED = /^HTTP\/1\.1 304 Not Modified\r\n(?:[^\r]+\r\n)+\r\n$/
 const LENGTH = 'Content-Length: 0'
+// Answers to HEAD are their headers alone, with the length of the body that GET would get.
 const HEAD_ALONE =
   /^HTTP\/1\.1 (?:200 OK|404 Not Found)\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
 const HEAD_REFUSED =
@@ -84,7 +84,7 @@ test('a connection ends with its last answer, and not before', async () => {
       request: get('HEAD', PATH, CLOSE),
       answer: HEAD_ALONE,
       ends: true,
-      times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
+      times: 300, // of other answers without a body, one in 64 ends its connection (BARE_LAST_SHARE of exchange.ts)
     },
   }
   for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
@@ -95,6 +95,7 @@ test('a connection ends with its last answer, and not before', async () => {
       assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
     }
 
+  // A stopping service takes one more request over a connection that was idle, and ends it with the answer.
   const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
   const sends = await Promise.all(waiting.map(request => readyToSend(service.port, request)))
   process.kill(service.pid, 'SIGTERM')
@@ -112,6 +113,7 @@ const WAITING = ['100-continue', '100-Continue', '100-CONTINUE', 'other, 100-Con
 for (const [how, env] of [
   ['from anybody', {}],
   ['behind a trusted proxy', { POWGATE_TRUSTED_PROXIES: '127.0.0.1' }],
+  // With the PROXY protocol the primary process accepts the connections and relays them; this client is no proxy.
   ['through the relay', { POWGATE_TRUSTED_PROXIES: '10.0.0.1', POWGATE_PROXY_PROTOCOL: 'on' }],
 ] as const)
   describe(how, () => {
@@ -130,7 +132,7 @@ for (const [how, env] of [
         const plain = await connection.request(post())
         for (const expect of WAITING) {
           await connection.send(post(`Expect: ${expect}`).slice(0, -'{}'.length))
-          const interim = await connection.answer() // none if uWebSockets.js ends the connection first
+          const interim = await connection.answer() // by uWebSockets.js itself only where all is in small letters
           assert.equal(interim?.status, 100, `${path} ${expect}`)
           const { status, json } = (await connection.request('{}'))!
           assert.deepEqual([status, json], [plain?.status, plain?.json], `${path} ${expect}`)
@@ -141,7 +143,7 @@ for (const [how, env] of [
       connection.close()
     })
 
-    test('a backend that ends its sending side with the request gets its answer, or gets it by a retry', async () => {
+    test('a backend that ends its sending side with the request gets its answer, and the same by a retry', async () => {
       const client = new Client(service.url)
       const { siteKey, apiKey } = await service.createSite({ difficulty: ALWAYS_EASY })
       for (let count = 0; count < 8; count++) {

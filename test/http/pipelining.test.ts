@@ -1,11 +1,8 @@
-/**
- * One connection gets a bounded share of a tick of the event loop and of memory, whether it pipelines requests or reads no answers,
- * also while the service sheds load.
- */
+/** One connection gets a bounded share of a tick and of memory, whether it pipelines or reads no answers, also under overload. */
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWidget } from '../../src/http/assets.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -19,7 +16,7 @@ import { numbers, words } from '../harness/values.ts'
 const PIPELINED = 4000
 /** 64 answers in one tick of the event loop, and one more at its end. */
 const ANSWERED_MAX = 65
-/** One refusal in 64 waits for the end of the tick, which ends a connection that has sent more (`unlessOverloaded` in routes.ts). */
+/** Every 64th refusal comes a tick later, and uWebSockets.js ends a connection that has sent more before it (`unlessOverloaded`, routes.ts). */
 const REFUSED_MAX = 64
 /** 16 KiB hold as many of the shortest answers. */
 const LAST_MAX = 128
@@ -52,12 +49,6 @@ const REQUESTS: readonly (readonly [methodAndPath: string, parts: Parts])[] = [
 ]
 
 const service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
-
-async function refusingServer(t: TestContext, ...parameters: Parameters<typeof startRefusingServer>) {
-  const server = await startRefusingServer(...parameters)
-  t.after(() => server.stop())
-  return server
-}
 
 /** @returns what comes for these bytes until the connection is closed, or nothing has come for some seconds */
 async function answersTo(port: number, bytes: string) {
@@ -100,7 +91,7 @@ test('a client that pipelines and reads no answer is disconnected, and all other
 })
 
 test('while requests are refused for overload, too, a connection that pipelines is closed after 64', async t => {
-  const server = await refusingServer(t)
+  const server = await startRefusingServer(t)
   for (const what of ['GET /challenge', ...ENDPOINT_POSTS]) {
     const parts = what.startsWith('POST') ? { body: '{}' } : {}
     const answers = await countOf(server.port, request(what, parts).repeat(PIPELINED))
@@ -133,7 +124,7 @@ async function askedThenRead(requests: number): Promise<string | undefined> {
   return isCut ? undefined : text
 }
 
-/** The service keeps one answer for a client that does not read, and ends the connection at the next request. */
+/** The system's buffers hold eight answers. Once they are full the service keeps one, and ends the connection at the next request. */
 test('a client that reads its answers late gets them whole; one that sends further requests meanwhile is disconnected', async () => {
   const answerBody = (await call(`${service.url}/openapi.json`)).text
   const bodies = (await askedThenRead(8))!.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
@@ -145,7 +136,7 @@ test('a client that reads its answers late gets them whole; one that sends furth
 const HIDDEN = request('GET /challenge')
 
 test('refused requests of one connection are answered in order, and no body is taken for a request, however it is cut', async t => {
-  const server = await refusingServer(t)
+  const server = await startRefusingServer(t)
   const connection = await RawConnection.open(server.port)
   const body = `{"token":"${'x'.repeat(300)}"}`
   const requests = [HIDDEN, ...ENDPOINT_POSTS.map(post => request(post, { body }))].join('')
@@ -167,8 +158,9 @@ test('refused requests of one connection are answered in order, and no body is t
   assert.equal(server.refused(), 9)
 })
 
+/** `seen` counts what was reported to the gate (http/overload.ts) without asking it for admission. */
 test('the gate counts requests that are answered even under overload, so that a flood of them is seen', async t => {
-  const server = await refusingServer(t)
+  const server = await startRefusingServer(t)
   const statuses = numbers('GET /nothing: 404, OPTIONS /challenge: 200, PUT /verify: 405, HEAD /file: 200')
   for (const [what, status] of Object.entries(statuses)) {
     const [method = '', path] = what.split(' ')
@@ -179,9 +171,11 @@ test('the gate counts requests that are answered even under overload, so that a 
   assert.equal((await fetch(`${server.url}/file`)).status, 503)
 })
 
+/** Of a visitor's work the first request is new, and what follows is begun: under overload, new work is refused first. */
 test('scripts that a page loads are refused as late as begun work, because no browser asks again; what the widget asks for again is not', async t => {
-  const { url } = await refusingServer(t, [], work => work === 'begun')
+  const { url } = await startRefusingServer(t, { admits: work => work === 'begun' })
   const statusOf = async (path: string) => (await fetch(url + path)).status
+  // `//1/api.js`: hCaptcha's script, at an address with a slash at its end.
   for (const path of words('/widget.js /compat/hcaptcha.js /recaptcha/api.js //1/api.js'))
     assert.equal(await statusOf(path), 200, path)
   for (const { name, fileName } of findWidget()!.files)
@@ -190,7 +184,7 @@ test('scripts that a page loads are refused as late as begun work, because no br
 })
 
 test('a refused request in chunks is one request, whatever its chunks contain', async t => {
-  const server = await refusingServer(t)
+  const server = await startRefusingServer(t)
   const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
   const chunked = `${request('POST /verify', { fields: CHUNKED })}${chunk}${chunk}0\r\n\r\n`
   const { answers, isClosed } = await answersTo(server.port, chunked)
@@ -200,11 +194,12 @@ test('a refused request in chunks is one request, whatever its chunks contain', 
 })
 
 test('a trusted proxy sends a refused request with two Content-Length headers: nothing after it is answered', async t => {
-  const server = await refusingServer(t, ['127.0.0.1'])
+  const server = await startRefusingServer(t, { trustedProxies: ['127.0.0.1'] })
   const twoLengths = (first: number) => {
     const fields = [first, HIDDEN.length].map(length => `Content-Length: ${length}`)
     return request('POST /verify-token', { fields }) + HIDDEN
   }
+  // The one request that may be answered is refused; HIDDEN, which follows it, is not answered.
   const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN)
   // More has come than the first length says, so nothing is answered.
   const shorter = await answersTo(server.port, twoLengths(0))

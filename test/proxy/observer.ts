@@ -1,4 +1,4 @@
-/** Finds out from outside which client address the service saw: nonces are bound to an address. */
+/** What tests of proxies send, and from where; and which client address the service saw, told by nonces, which are bound to one. */
 
 import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/addresses/address.ts'
@@ -10,7 +10,6 @@ import { freshAddress } from '../harness/http.ts'
 import { requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, lifetimesOf, type TestSite } from '../harness/service.ts'
 
-/** A request for a challenge, in bytes. */
 export const challengeRequest = (siteKey: string, lines: readonly string[] = []): string =>
   requestText('GET /challenge', [`X-Site-Key: ${siteKey}`, ...lines])
 
@@ -19,27 +18,28 @@ export function solutionFor(nonce: string): Solution {
   return solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
 }
 
-/**
- * @param url where the site can be called by clients at any address
- * @returns tells, without a request, whether a challenge was given to an address
- */
+/** @param url where clients at any address can call the site @returns tells whether a challenge was given to an address */
 export async function nonceObserver(url: string, { siteKey }: TestSite) {
+  // Nonces are made with the store's epoch, which a token has too.
   const token = await new Client(url).token(siteKey, { from: freshAddress() })
   const { storeEpoch } = claimsOf(token)
+  const latestMs = Number.POSITIVE_INFINITY // so that a nonce of another address never reads as forged
   return (nonce: string, address: string): boolean => {
     const binding = { siteKey, storeEpoch, lifetimes: lifetimesOf(), address: parseAddress(address)! }
-    const { status } = readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY)
+    const { status } = readNonce(keyring, nonce, binding, latestMs)
     assert.notEqual(status, 'forged', `${nonce} is not of this site`)
     return status === 'genuine'
   }
 }
 
-/** Each test has a proxy of its own, so that none counts on the limit of another. */
-export const PROXIES = '127.66.0.0/16'
+const PROXIES_PREFIX = '127.66.'
+export const PROXIES = `${PROXIES_PREFIX}0.0/16`
+export const isProxy = (address: string): boolean => address.startsWith(PROXIES_PREFIX)
 
 let lastProxy = 0
 
+/** A proxy for one test, since requests without another client count on the proxy's own limits. */
 export function freshProxy(): string {
   lastProxy++
-  return `127.66.${lastProxy >> 8}.${lastProxy & 0xff}`
+  return `${PROXIES_PREFIX}${lastProxy >> 8}.${lastProxy & 0xff}`
 }

@@ -39,7 +39,7 @@ const APACHE = sample('apache', 'ProxyPass')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
 const FOR_TWO_HOSTS = sample('nginx', 'server 10.0.0.6:8080')
 const BEHIND_CDN = sample('nginx', 'ssl_verify_client')
-/** For two hosts the page says what changes: the upstream, and more lines of the server, which go before its locations. */
+/** For two hosts the page has another upstream, and more lines of the server, which go before the locations of the one above. */
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
 const [upstreamOfTwo] = UPSTREAM.exec(FOR_TWO_HOSTS)!
 const [, serverOfTwo] = /^server \{\n([\s\S]*)^\}/m.exec(FOR_TWO_HOSTS)!
@@ -63,7 +63,8 @@ const posted = (line: string, times: number) =>
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
   [500, [posted(`A: ${'a'.repeat(6000)}`, 3), posted('A: b', 120)]],
-  [500, [headOf('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
+  [500, [headOf('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // powgate closes without an answer, if the proxy passes it on
+  // Every odd request of the suite of HTTP's rules.
   [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
 ]
 
@@ -95,7 +96,7 @@ const namesFor = (port: number, tls = ''): Record<string, string> => ({
   '9090': String(adminPort),
 })
 
-/** Two hosts on one Redis, each with the settings that HAProxy needs. */
+/** Two hosts on one Redis, each with the settings that HAProxy's page gives; what no page gives is for the tests. */
 const hosts: TestService[] = []
 const script = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), namesFor(0))
 for (const host of HOSTS) {
@@ -106,8 +107,8 @@ for (const host of HOSTS) {
     PORT: String(hostPort),
     REDIS_URL: redis.url,
     POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-    POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
-    POWGATE_DRAIN_SECONDS: '10',
+    POWGATE_FAIL_OPEN_AFTER_SECONDS: '0', // `staysReadable` waits for no outage to last
+    POWGATE_DRAIN_SECONDS: '10', // the harness' 1 s would cut off visitors on a busy machine
   }
   hosts.push(await TestService.start('shared', { ...env, ...Object.fromEntries(settings) }))
 }
@@ -132,7 +133,7 @@ describe('samples of the documentation', () => {
       })
 
       test('a visitor is who calls, and cannot redeem; a backend can', () => keepsVisitorsOut(proxy))
-      if (front === 'nginx') return
+      if (front === 'nginx') return // this sample has one host: no other takes over for it
       test('no request fails while a host restarts', () => survivesRestart(proxy))
       describe('with its own times', () => {
         before(async () => {
@@ -205,8 +206,7 @@ async function survivesRestart(proxy: FrontProxy): Promise<void> {
   try {
     await more()
     await hosts[0]!.end('SIGTERM')
-    await more()
-    await hosts[0]!.boot()
+    await more().finally(() => hosts[0]!.boot()) // the next tests need the host
     await more()
   } finally {
     await visitors.stop()
@@ -274,7 +274,7 @@ async function staysReadable(proxy: FrontProxy): Promise<void> {
   redis.freeze()
   try {
     await eventually(60_000, 'no host is ready', async () => (await call(`${admin}/readyz`)).status === 503)
-    await sleep(3000)
+    await sleep(3000) // HAProxy asks each second, so it has seen that too
     assert.equal((await ask()).status, 200, proxy.output)
   } finally {
     redis.thaw()

@@ -19,10 +19,7 @@ interface Spoof {
   readonly about: string
   /** As they go out, in Latin-1. */
   readonly lines: readonly string[]
-  /**
-   * Whose request it is when a trusted proxy sends the lines; `peer`: the proxy's own. `refused`: the HTTP server takes no
-   * such request at all.
-   */
+  /** Whose request it is when a trusted proxy sends the lines. `peer`: the proxy's own; `refused`: the HTTP server takes none such. */
   readonly client: string
 }
 
@@ -32,7 +29,6 @@ function row(about: string, lines: string | readonly string[], client: string): 
   return { about, lines: typeof lines === 'string' ? [lines] : lines, client }
 }
 
-/** Who is the client of most rows. */
 const CLIENT = '203.0.113.1'
 
 /** Trusted besides the peer, for chains of several proxies. */

@@ -6,13 +6,13 @@
 import { connect, type Socket } from 'node:net'
 
 export interface ConnectionOwner {
-  /** What a good answer contains. */
+  /** What a good answer contains; empty: anything. */
   readonly marker: Buffer
   /** Called once, when the connection stands and a request can be sent. */
   connected(connection: Connection): void
   /** Called after each answer, when a request can be sent again. */
   answered(connection: Connection, latencyMs: number, isGood: boolean): void
-  /** Called when the connection has ended, but not by `close`. */
+  /** Called once, when the connection has ended though the owner did not call `close`. */
   lost(connection: Connection, problem: string): void
 }
 
@@ -22,7 +22,7 @@ const READ_BYTES = 4096
 export class Connection {
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
-  /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
+  /** The answer so far, in `#bytes` up to `#length`. All reads share a buffer, so what lies behind is left over from earlier answers. */
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
   /** From when on the answer was waited for. */
@@ -48,7 +48,7 @@ export class Connection {
   send(request: Buffer | string, sinceMs = performance.now()): void {
     this.#length = 0
     this.sinceMs = sinceMs
-    this.#socket.write(request as string, 'latin1')
+    this.#socket.write(request as string, 'latin1') // a Buffer, too, but the types have no such overload
   }
 
   /** The length of the answer that was just read, its head included. */
@@ -56,7 +56,6 @@ export class Connection {
     return this.#length
   }
 
-  /** The answer that was just read. */
   get text(): string {
     return this.#bytes.toString('latin1', 0, this.#length)
   }
@@ -83,7 +82,7 @@ export class Connection {
       this.close()
       this.#owner.lost(this, `not one answer to one request: ${this.text}`)
     } else if (this.#bytes === chunk) {
-      this.#bytes = Buffer.from(chunk.subarray(0, length)) // The next chunk is read into the same memory.
+      this.#bytes = Buffer.from(chunk.subarray(0, length)) // before the next read overwrites it
     }
     return true
   }

@@ -22,7 +22,7 @@ export interface LoadTarget {
   readonly port: number
   /** Most visitors at the same time. */
   readonly connections: number
-  /** Whether a lost connection is replaced; the request that it carried has failed either way. */
+  /** Whether a lost connection is replaced. Without it an idle one may not be lost either; with it, only a lost request is a failure. */
   readonly reconnects?: boolean
 }
 
@@ -59,8 +59,9 @@ interface Failure {
   readonly what: string
 }
 
-/** In place of a rate: a visitor comes as soon as another leaves; nobody comes. */
-export const [CLOSED_LOOP, NOBODY] = [Infinity, 0]
+/** In place of a rate: a visitor comes as soon as another leaves. */
+export const CLOSED_LOOP = Infinity
+export const NOBODY = 0
 
 const FAILURES_SHOWN = 5
 const FAILURES_KEPT_MAX = 10_000
@@ -73,7 +74,7 @@ const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** How soon it is seen that requests have run out. */
+/** How soon the end is seen when requests run out (`runOut`). */
 const POLL_MS = 20
 
 /** A connection that carries one visitor at a time. */
@@ -88,25 +89,24 @@ export type Request = Buffer | string
 
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
 export abstract class Load<Target extends LoadTarget = LoadTarget> implements ConnectionOwner {
-  /** What a good answer contains; empty: anything. */
   abstract readonly marker: Buffer
   readonly failures: Failure[] = []
   sent = 0
   /** Requests without an answer. */
   underWay = 0
   protected readonly target: Target
-  /** A visitor who finds no free connection for so long does not come. Infinity: latencies count from when visitors were due. */
+  /** A visitor who finds no free connection for so long does not come. With Infinity all come, and latencies count from when they were due. */
   protected abstract readonly patienceMs: number
   #bad = 0
   readonly #lines = new Set<Line>()
-  /** First in, first out: a connection unused for ten seconds is closed. */
+  /** First in, first out, so that all are used in turn: the server closes one that is unused for ten seconds. */
   readonly #idle: Line[] = []
   /** May be CLOSED_LOOP. */
   #perSecond = NOBODY
   #rateFromMs = 0
   /** Visitors since the rate was set who have begun, or have lost their patience. */
   #begun = 0
-  /** What is sent between these moments is measured; nobody is due after the second. */
+  /** The measured time: from when on, and to when. Nobody is due after it. */
   #fromMs = Infinity
   #toMs = Infinity
   #ticker: ReturnType<typeof startTicker> | undefined
@@ -123,12 +123,10 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
   protected abstract next(line: Line, latencyMs: number, isGood: boolean): Request | undefined
 
   async connect(): Promise<void> {
-    try {
-      await this.#openAll()
-    } catch (error) {
+    await this.#openAll().catch(async (error: unknown) => {
       await this.stop()
       throw error
-    }
+    })
   }
 
   /** Opens a few hundred connections at a time: a listener's backlog holds 512, and others would wait for a second. */
@@ -191,7 +189,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
     }
   }
 
-  /** Whether what was sent at this moment is measured. */
+  /** Whether a moment lies in the measured time. */
   protected isMeasured(atMs: number): boolean {
     return atMs >= this.#fromMs && atMs < this.#toMs
   }
@@ -238,16 +236,12 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
       if (line === undefined) return
       const sinceMs = isSinceDue ? this.#dueMs() : undefined
       this.#begun++
-      this.#beginOn(line, sinceMs)
+      const request = this.begin(line)
+      if (request === undefined) {
+        this.runOut()
+        this.#idle.push(line)
+      } else this.#ask(line, request, sinceMs)
     }
-  }
-
-  #beginOn(line: Line, sinceMs: number | undefined): void {
-    const request = this.begin(line)
-    if (request === undefined) {
-      this.runOut()
-      this.#idle.push(line)
-    } else this.#ask(line, request, sinceMs)
   }
 
   #ask(line: Line, request: Request, sinceMs?: number): void {

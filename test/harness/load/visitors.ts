@@ -1,6 +1,6 @@
 /**
- * Visitors who each request a challenge, send its solution and have the token redeemed, one after the other, over one connection.
- * A visitor who is refused leaves. Latencies count from the moment when a request is written.
+ * Visitors who each request a challenge, send a solution (of a nonce that is made here: see `#solution`) and have the token redeemed,
+ * one after the other, over one connection. A visitor who is refused leaves. Latencies count from when a request is written.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,7 +18,7 @@ const STEPS = ['challenge', 'verify', 'redeem'] as const
 type Step = (typeof STEPS)[number]
 
 interface VisitorsTarget extends LoadTarget {
-  /** The site has the difficulty FREE if nonces state 0 bits. */
+  /** Must have the difficulty FREE if nonces state 0 bits. */
   readonly site: TestSite
   /** Bits that nonces state; 0 if left out: then any counter solves them. */
   readonly difficulty?: number
@@ -35,7 +35,7 @@ export const FREE = { base: 0, min: 0, max: 0 }
 
 export interface VisitorsSpec extends VisitorsTarget, LoadTimes {}
 
-/** All counts are of the measured time, unless another is named. */
+/** All counts are of the measured time, unless another is named. An answer counts when it comes. */
 export interface VisitorsResult extends Measured {
   readonly seconds: number
   /** Visitors whose first request was written. */
@@ -51,10 +51,9 @@ export interface VisitorsResult extends Measured {
   readonly busy: number
 }
 
-/** Refused requests of all steps, from the first visitor to the last. */
 export const refusalsOf = ({ shedOf }: VisitorsResult) => shedOf.challenge + shedOf.verify + shedOf.redeem
 
-/** Settings of a service whose visitors and backends are all one process. */
+/** All visitors and backends are one process: X-Forwarded-For tells them apart, and few backends redeem every token. */
 export const VISITED_SETTINGS = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS } as const
 
 /** What the tokens of a site contain, read from one whole flow by the real client. */
@@ -68,7 +67,7 @@ const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
 const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
 /** Backends call from so many addresses in turn, which differ in the last number alone. */
 const BACKENDS = 250
-/** Only where the service does not keep up is no connection free for so long. Visitors who came late would come beside those due then. */
+/** Only where the service does not keep up is no connection free for so long. Visitors who came later would add to the rate. */
 const PATIENCE_MS = 100
 
 /** Continues over all runs, because visitors with the same addresses would share limits. */
@@ -85,7 +84,7 @@ export class VisitorLoad extends Load<VisitorsTarget> {
   readonly #overloadAnswers: Partial<Record<Step, string>> = {}
   readonly #admitted = new Times()
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
-  #redeemed = 0
+  #redemptionsSent = 0
   #came = 0
   #served = 0
   #left = 0
@@ -100,7 +99,6 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     return perSecond
   }
 
-  /** Measures visitors from the first to the last. */
   async visit(times: LoadTimes): Promise<VisitorsResult> {
     const measured = await this.measured(times)
     return {
@@ -171,7 +169,7 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     const visitor = `X-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n`
     if (step === 'challenge') return `GET /challenge HTTP/1.1\r\n${visitor}${HEAD}\r\n`
     if (step === 'verify') return postRequest('/verify', visitor, this.#solution(address, line.visitor))
-    const backend = `Authorization: Bearer ${apiKey}\r\nX-Forwarded-For: 172.16.0.${this.#redeemed++ % BACKENDS}\r\n`
+    const backend = `Authorization: Bearer ${apiKey}\r\nX-Forwarded-For: 172.16.0.${this.#redemptionsSent++ % BACKENDS}\r\n`
     return postRequest('/verify-token', backend, `{"token":"${token}","expectedIp":"${address}"}`)
   }
 
