@@ -9,6 +9,8 @@ import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
+import { apiKeyId } from '../../src/domain/site.ts'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT, solutionOf } from '../harness/client.ts'
@@ -80,7 +82,8 @@ function lanes(count: number, times: number, step: () => Promise<unknown>): Prom
 describe('lines', () => {
   test('each step of a visitor has one, with the id that its answer bears and the same nonce', () =>
     withService({ POWGATE_LOG_ADDRESSES: 'whole' }, async (service, client) => {
-      const shop = { difficulty: EASY, origins: ['https://shop.example'], usualRate: 5 }
+      const perSecond = 5
+      const shop = { difficulty: EASY, origins: ['https://shop.example'], usualRate: perSecond }
       const { siteKey, apiKey } = await service.createSite(shop)
       const from = freshAddress()
       const headers = { origin: 'https://shop.example' }
@@ -96,11 +99,11 @@ describe('lines', () => {
       const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
       for (const line of lines) has(line, { nonce: solution.nonce, site: siteKey, ...common })
       const [issued, passed, used, refused] = lines
-      const apiKeyId = apiKey.slice(3, 11)
+      const keyId = apiKeyId(apiKey)
       has(issued, {
         ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY },
         price: { address: 0, network: 0, site: 0 },
-        siteRateUsual: 300, // a minute, from the first challenge on
+        siteRateUsual: 60 * perSecond, // from the first challenge on
         ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
       has(passed, {
@@ -108,29 +111,31 @@ describe('lines', () => {
         ...{ difficulty: 16, solveTimeMs: 3, addressFailures: 0 },
       })
       assert.ok(passed.elapsedMs >= 0)
-      has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId, score: 1 })
+      has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId: keyId, score: 1 })
       assert.ok(used.tokenAgeMs >= 0)
       const [endpoint, code] = ['verify-token', 'token-used']
-      has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId })
+      has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId: keyId })
     }))
 
   test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '# no settings\n')
+    const limit = CONTRACT_LIMITS.redeemAddress
     const use: Use = async (service, client, { siteKey, apiKey }) => {
+      // The command names five times what came in the minute (50 to 61, asserted below), rounded up to 100, 200, 500 ...
       const command = `npm run -s powgate -- site update ${siteKey} --limit-redeem 500 --config ${file}`
       const token = await client.token(siteKey)
-      // One use, junk up to the limit of junk, and 80 that this limit refuses: a stranger can post a form as often.
+      // One use; then 100 reuses, which fill the limit of junk; then 79 that this limit refuses.
       await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
       const [junk] = await logged(service, 1, 'redemption-junk')
-      has(junk, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit: 100 })
+      has(junk, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit })
       assert.doesNotMatch(junk.msg, /--limit-redeem/)
       assert.deepEqual(eventsOf(service, 'redemption-limit'), [])
       const newToken = () => client.token(siteKey, { from: freshAddress() })
       const tokens = await Promise.all(Array.from({ length: 60 }, newToken))
       for (const token of tokens) await client.verifyToken(apiKey, { token })
       const [told, ...more] = await logged(service, 1, 'redemption-limit')
-      has(told, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit: 100 })
+      has(told, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit })
       assert.ok(told.perMinute >= 50 && told.perMinute <= 61)
       assert.ok(told.msg.endsWith(command), told.msg)
       assert.deepEqual(more, [])
@@ -142,12 +147,15 @@ describe('lines', () => {
     withService({}, async (service, client) => {
       const create = () => service.createSite({ difficulty: EASY })
       const [bound, unbound] = [await create(), await create()]
+      // From the 20th redemption on, process/backends.ts tells that none named an address.
       for (const { siteKey, apiKey } of [bound, unbound])
         for (let count = 0; count < 20; count++) {
           const from = freshAddress()
           const token = await client.token(siteKey, { from })
-          const named = siteKey === bound.siteKey ? { expectedIp: from } : { theme: 'dark', [apiKey]: '' }
-          assert.equal((await client.verifyToken(apiKey, { token, ...named })).json.success, true)
+          // Unknown fields: the name of the first is logged, and that of the second looks like a secret.
+          const unknown = { theme: 'dark', [apiKey]: '' }
+          const fields = siteKey === bound.siteKey ? { expectedIp: from } : unknown
+          assert.equal((await client.verifyToken(apiKey, { token, ...fields })).json.success, true)
         }
       const [told, ...more] = await logged(service, 1, 'redemption-unbound')
       has(told, { level: 'warn', site: unbound.siteKey })
@@ -186,16 +194,17 @@ describe('lines', () => {
       has(third, { nonce: unsolved.nonce, score: null, reasons: ['proof-wrong'], penalties: undefined })
     }))
 
-  test('routine refusals are told at debug only, all others at info, none below warn', async () => {
+  test('refusals of the category "routine" are logged at level debug only, others at info too, none at warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
       await withService({ LOG_LEVEL: level }, async (service, client, { siteKey, apiKey }) => {
         const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
+        // src/domain/outcome.ts has the category of each reason.
         const routine = [
           await client.challenge('no-site-key'),
           await client.verify(siteKey, 'no json'),
           await client.verifyToken(apiKey, { tokens: 1 }),
         ]
-        const telling = [
+        const others = [
           await client.challenge('site_0000000000000000000000'),
           await client.verify(siteKey, solutionOf('0'.repeat(32))),
           await client.verifyToken(wrong, { token: 'x' }),
@@ -203,8 +212,8 @@ describe('lines', () => {
           await client.verify(siteKey, 'x'.repeat(9000)),
         ]
         assert.equal(idsOf(routine).length, level === 'debug' ? routine.length : 0)
-        assert.equal(idsOf(telling).length, level === 'warn' ? 0 : telling.length)
-        const ids = idsOf([...routine, ...telling])
+        assert.equal(idsOf(others).length, level === 'warn' ? 0 : others.length)
+        const ids = idsOf([...routine, ...others])
         assert.deepEqual(lineIds(await logged(service, ids.length, 'refused')), ids)
       })
     }
@@ -385,7 +394,8 @@ for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
     await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
     closeIdleConnections()
     const killed = listeningPids(port)[0]!
-    process.kill(killed, 'SIGKILL') // the fork of another makes sockets wait again
+    // The fork of its successor makes a shared socket or terminal blocking for all processes (src/log/log-output.ts undoes it).
+    process.kill(killed, 'SIGKILL')
     await eventually(PATIENCE_MS, 'the new worker', () => {
       const pids = listeningPids(port)
       return pids.length === 2 && !pids.includes(killed)
