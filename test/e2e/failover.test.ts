@@ -32,7 +32,8 @@ const env = {
 }
 const hosts = [await TestService.start('shared', env), await TestService.start('shared', env)]
 const site = await hosts[0]!.createSite({ difficulty: EASY })
-for (const host of hosts) await visit(host, host, 0) // so that each host knows the site
+// So that each host knows the site.
+for (const host of hosts) assert.notEqual(await visit(host, host, 0), undefined)
 
 test('a failover of another primary that the Sentinels watch interrupts nobody', async () => {
   const other = await RedisServer.start(['--repl-diskless-sync-delay', '0'])
