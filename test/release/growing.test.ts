@@ -39,8 +39,9 @@ class Host {
     this.address = address
     this.etc = temporaryDir('etc')
     const file = { POWGATE_CONFIG_FILE: join(this.etc, 'powgate.conf') }
-    const inTheFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
-    const env = { ...file, ...inTheFile, POWGATE_ADMIN_PORT: String(adminPort) }
+    // Empty in the environment, where they would go before the file: so the file's hold.
+    const setByFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
+    const env = { ...file, ...setByFile, POWGATE_ADMIN_PORT: String(adminPort) }
     this.service = TestService.prepare(env, port)
     this.#replacements = {
       '/etc/nginx/conf.d/powgate.conf': join(this.etc, 'nginx.conf'),
@@ -68,6 +69,7 @@ class Host {
     const port = await freePort()
     writeFileSync(join(this.etc, 'nginx.conf'), this.#adapted(nginxConfig(port, server, FIRST)))
     await this.service.boot()
+    // With the star nginx can also load its configuration again when the page has removed the file.
     this.nginx = await FrontProxy.run('nginx', port, `include ${this.etc}/nginx.conf*;`)
   }
 
@@ -135,9 +137,11 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   })()
   const secondConf = join(second.etc, 'powgate.conf')
   for (const [, host, block] of blocks) {
+    // "Let the name lead to the balancer" comes before these commands.
     if (block!.includes('rm /etc/nginx')) entrance.client = new Client(balancer.url)
     if (/systemctl (restart|reload|disable)/.test(block!)) await sleep(PAUSE_MS)
     if (host === 'second' && !existsSync(secondConf)) {
+      // "Copy all files of `/etc/powgate` there": here each host has a folder that stands for it.
       for (const name of ['powgate.conf', 'secrets'])
         copyFileSync(join(first.etc, name), join(second.etc, name))
       writeFileSync(secondConf, readFileSync(secondConf, 'utf8').replaceAll(first.etc, second.etc))
@@ -174,7 +178,6 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
   const { siteKey, apiKey } = site
   const from = freshAddress()
   const giveUpMs = performance.now() + GIVE_UP_MS
-  let last = 'no answer'
   while (performance.now() < giveUpMs) {
     const challenge = await answerOrWait(() => entrance.client.challenge(siteKey, { from }))
     if (challenge === undefined || challenge.status === 503) continue
@@ -184,11 +187,13 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
     if (Math.random() < 0.5) await sleep(Math.random() * 4000) // so that some solve before a restart and submit after it
     const verified = await answerOrWait(() => entrance.client.verify(siteKey, body, { from }))
     if (verified?.status === 503 || verified?.json?.code === 'invalid-nonce') continue
+    // Without an answer the nonce may be spent, so asking again would not help.
     if (verified?.status !== 200) return `/verify: ${verified?.text ?? 'no answer'}`
     await sleep(Math.random() * FORM_MS_MAX)
     const { token } = verified.json
     const redeem = (idempotencyKey: string) =>
       answerOrWait(() => entrance.client.verifyToken(apiKey, { token, idempotencyKey }))
+    let last = 'no answer'
     for (const endMs = performance.now() + GIVE_UP_MS; performance.now() < endMs; ) {
       const redeemed = await redeem(nonce)
       last = redeemed?.text ?? last
@@ -199,6 +204,7 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
       const second = await redeem('other')
       return second?.json?.success === true ? `redeemed twice: ${token}` : timesAgain
     }
+    return `/verify-token: gave up: ${last}`
   }
-  return `gave up: ${last}`
+  return 'gave up before a token'
 }
