@@ -78,11 +78,11 @@ export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
     for (const [index, { residentBytes, livingKib }] of (await settled(kept, pids, run.isFull)).entries()) {
       const [before, name] = [allBefore[index]!, index === 0 ? 'the primary' : `worker ${index - 1}`]
       const ratio = residentBytes / before.residentBytes
-      run.checkTime(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
+      run.checkMeasured(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
       const bytes = (requests * LIVING_GROWTH_BYTES_A_REQUEST) / (pids.length - 1) // of each worker
       const mostKib = LIVING_GROWTH_KIB + (index === 0 ? minutes * PRIMARY_KIB_A_MINUTE : bytes / 1024)
       const grownKib = livingKib - before.livingKib
-      run.checkTime(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')
+      run.checkMeasured(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')
     }
   }
 }

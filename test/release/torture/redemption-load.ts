@@ -51,7 +51,7 @@ export type RedemptionLoad = Awaited<ReturnType<typeof openRedemptionLoad>>
 
 export async function openRedemptionLoad(run: Run, name: string, options: LoadOptions, random: Random) {
   const { topology, hosts, racers } = options
-  const env = { POWGATE_REDIS_SHARDS: String(SHARDS), ...options.env, REDIS_URL: topology.url }
+  const env = { ...options.env, POWGATE_REDIS_SHARDS: String(SHARDS), REDIS_URL: topology.url }
   const services = await Promise.all(Array.from({ length: hosts }, () => run.service('shared', env)))
   const [first] = services as [TestService]
   const sites = await Promise.all(
@@ -144,7 +144,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
       return new Set(refusals.map(({ subject }) => subject)).size
     },
     /** Redeems again, through every host, what was redeemed in the last second before `beforeMs`. @returns how many tokens */
-    async retryLatest(beforeMs: number): Promise<number> {
+    async redeemLatestAgain(beforeMs: number): Promise<number> {
       const from = history.calls.findLastIndex(({ endedMs }) => endedMs < beforeMs - LATEST_MS) + 1
       const latest = history.calls.slice(from)
       const done = latest.filter(({ endedMs, outcome }) => outcome === 'ok' && endedMs <= beforeMs)

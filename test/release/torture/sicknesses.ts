@@ -37,6 +37,8 @@ export interface Sickness {
   readonly strike: (patient: Patient) => Promise<Cure>
   /** Whether redemptions can succeed all the same. */
   readonly isMild?: true
+  /** Whether a reply can miss the store deadline, so that a call is refused, which is no fault. */
+  readonly isLate?: true
   /** Undefined: 5. */
   readonly seconds?: number
 }
@@ -91,7 +93,11 @@ export const SICKNESSES: readonly Sickness[] = [
   }),
   onTheWay('every reply byte by byte', () => ({ kind: 'bytes' }), { isMild: true }),
   onTheWay('every reply 1 s late', () => late(() => 1000), { seconds: 10 }),
-  onTheWay('replies up to 1 s late', random => late(() => random.below(1000)), { isMild: true, seconds: 10 }),
+  onTheWay('replies up to 1 s late', random => late(() => random.below(1000)), {
+    isMild: true,
+    isLate: true,
+    seconds: 10,
+  }),
   onTheWay('black hole', () => ({ kind: 'black-hole' }), { seconds: 10 }),
   onTheWay('connections refused', () => ({ kind: 'refuse' })),
   { name: 'MISCONF (snapshots fail)', strike: failSnapshots },

@@ -1,8 +1,8 @@
 /**
  * A million inputs that none of our clients sends: no answer of powgate is a 5xx, and no process ends.
  *
- * Overload protection is off (POWGATE_OVERLOAD_MS=0). Otherwise most of such a flood would be refused unread with 503, and
- * would test nothing. The full run of case 2 sends odd requests to a service that sheds load.
+ * Overload protection is off, as in all services that the harness starts. Otherwise most of such a flood would be refused unread
+ * with 503, and would test nothing. The full run of case 2 sends odd requests to a service that sheds load.
  */
 
 import { Client, solutionOf } from '../../../harness/client.ts'
@@ -73,6 +73,7 @@ async function runPart(run: Run, part: Part): Promise<void> {
   await service.untilReady(service.url, site)
   const workers = workerPids(service.pid)
   const honest = await honestVisitors(service, site, part)
+  run.defer(() => honest.stop())
   const { see, statuses } = judging(run)
   const claims = await claimsAt(service.url, site)
 
@@ -114,7 +115,10 @@ async function runPart(run: Run, part: Part): Promise<void> {
   run.check(!hasErrors, `errors in the log:\n${service.output.slice(-2000)}`)
 }
 
-/** Tokens that the service would accept, and solutions too where no PROXY header names another address. Any counter solves the challenges. */
+/**
+ * Tokens and solutions that the service would accept; any counter solves the challenges. Solutions are of the address `from`, so
+ * behind a PROXY header that names another one they fail.
+ */
 function genuineFrom(random: Random, from: string, site: TestSite, claims: MintedClaims): Genuine {
   return {
     ...site,
