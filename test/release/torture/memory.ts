@@ -1,10 +1,10 @@
 /** How much memory the processes of a service keep, and whether it grows. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processUsage } from '../../harness/measure.ts'
-import { workerPids } from '../../harness/processes.ts'
+import { signalIfThere, workerPids } from '../../harness/processes.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 import type { Run } from './run.ts'
 
@@ -21,12 +21,19 @@ export class KeptMemory {
 
   /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */
   collect(pids: readonly number[]): void {
-    for (const pid of pids) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGUSR2')
+    for (const pid of pids) {
+      rmSync(this.#file(pid), { force: true }) // what an earlier collection left must not be taken for what this one leaves
+      signalIfThere(pid, 'SIGUSR2')
+    }
   }
 
-  /** @returns KiB of JavaScript objects, without those of buffers, after the last collection; Infinity before the first */
+  #file(pid: number): string {
+    return join(this.#dir, String(pid))
+  }
+
+  /** @returns KiB of JavaScript objects, without those of buffers, after the collection that was requested; Infinity before its end */
   kibOf(pid: number): number {
-    const path = join(this.#dir, String(pid))
+    const path = this.#file(pid)
     // The file may be empty while it is being written.
     return (existsSync(path) && Number(readFileSync(path, 'latin1')) / 1024) || Number.POSITIVE_INFINITY
   }
@@ -47,7 +54,7 @@ interface Kept {
   readonly livingKib: number
 }
 
-/** What these processes keep while no requests come. */
+/** What these processes keep while no requests come: the least of several looks. */
 async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolean): Promise<Kept[]> {
   const looks: Kept[][] = []
   while (looks.length < COLLECTIONS[isFull ? 'full' : 'bounded']) {
@@ -70,7 +77,8 @@ async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolea
  * @returns compares with it what they keep after the load, of so many requests; in a bounded run nothing is judged
  */
 export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
-  const pids = [pid, ...workerPids(pid)] // the primary first; what they keep is in the same order
+  // The primary first; what they keep is in the same order. Left out is the store process, which keeps what it stores.
+  const pids = [pid, ...workerPids(pid)]
   const allBefore = await settled(kept, pids, run.isFull)
   const settledAtMs = performance.now()
   return async (requests: number): Promise<void> => {
