@@ -1,7 +1,4 @@
-/**
- * The log of a running service: its lines, their fields, and their number. test/canaries.ts checks that no secret is in
- * it, and privacy.test.ts that no visitor's whole address is.
- */
+/** The lines of a running service, their fields and their number. (No secret is in them: canaries.ts; no address: privacy.test.ts.) */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -9,7 +6,6 @@ import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
@@ -24,13 +20,11 @@ import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harn
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
-/** All events of the log. */
-const EVENTS = words(
+const ALL_EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
   'unlogged fault redemption-limit redemption-junk redemption-malformed redemption-unbound field-ignored memory-crowded',
 )
-/** The events of a visit whose token is redeemed. */
-const STORY = words('challenge-issued verification-passed token-redeemed')
+const EVENTS_OF_VISIT = words('challenge-issued verification-passed token-redeemed')
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
 type Line = any
@@ -93,7 +87,7 @@ describe('lines', () => {
       const redeemed = await client.verifyToken(apiKey, { token })
       const again = await client.verifyToken(apiKey, { token })
       const lines = await logged(service, 4)
-      assert.deepEqual(eventNames(lines), [...STORY, 'refused'])
+      assert.deepEqual(eventNames(lines), [...EVENTS_OF_VISIT, 'refused'])
       assert.deepEqual(lineIds(lines.slice(1)), idsOf([verified, redeemed, again]))
       assert.equal(new Set(lineIds(lines)).size, 4)
       const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
@@ -120,7 +114,6 @@ describe('lines', () => {
   test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '# no settings\n')
-    const limit = CONTRACT_LIMITS.redeemAddress
     const use: Use = async (service, client, { siteKey, apiKey }) => {
       // The command names five times what came in the minute (50 to 61, asserted below), rounded up to 100, 200, 500 ...
       const command = `npm run -s powgate -- site update ${siteKey} --limit-redeem 500 --config ${file}`
@@ -128,14 +121,14 @@ describe('lines', () => {
       // One use; then 100 reuses, which fill the limit of junk; then 79 that this limit refuses.
       await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
       const [junk] = await logged(service, 1, 'redemption-junk')
-      has(junk, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit })
+      has(junk, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit: 100 })
       assert.doesNotMatch(junk.msg, /--limit-redeem/)
       assert.deepEqual(eventsOf(service, 'redemption-limit'), [])
       const newToken = () => client.token(siteKey, { from: freshAddress() })
       const tokens = await Promise.all(Array.from({ length: 60 }, newToken))
       for (const token of tokens) await client.verifyToken(apiKey, { token })
       const [told, ...more] = await logged(service, 1, 'redemption-limit')
-      has(told, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit })
+      has(told, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit: 100 })
       assert.ok(told.perMinute >= 50 && told.perMinute <= 61)
       assert.ok(told.msg.endsWith(command), told.msg)
       assert.deepEqual(more, [])
@@ -278,7 +271,7 @@ describe('how many lines', () => {
         const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
         assert.deepEqual(issued.sort(), sampled.sort())
         for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
-          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
+          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), EVENTS_OF_VISIT)
       },
     ))
 
@@ -329,7 +322,7 @@ test('what clients send cannot forge a line: in Origin, X-Site-Key and X-Request
       assert.match(line, /^\{"level":"[a-z]+","time":\d{13},"name":"powgate",[\x20-\x7e]*\}$/)
       assert.ok(line.length < 4096, `${line.length} characters`)
       const { event, requestId } = JSON.parse(line)
-      if (event !== undefined) assert.ok(EVENTS.includes(event), event)
+      if (event !== undefined) assert.ok(ALL_EVENTS.includes(event), event)
       assert.notEqual(requestId, 'forged')
     }
     assert.ok(!log.includes(apiKey.slice(12)), 'an API key in the wrong header')

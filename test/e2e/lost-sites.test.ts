@@ -17,12 +17,8 @@ import { startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
 import { ALWAYS_EASY, CONNECTIONS, lifetimesOf } from '../harness/service.ts'
 
-/** Visitors a second. */
-const RATE = 30
-/**
- * The load makes its own nonces, easy enough for RATE. One bit below the site's 16 is not yet refused as too cheap; a nonce of 1 to
- * 13 bits would be taken for one of HashWX.
- */
+const VISITORS_A_SECOND = 30
+/** The load's own nonces have one bit less than the site asks, not yet too cheap; 1 to 13 bits would be read as those of HashWX. */
 const BITS = 15
 
 const { service, adminUrl, scrape } = await startObserved('redis', {
@@ -38,8 +34,7 @@ const visited = await service.createSite({ difficulty: ALWAYS_EASY })
 /** Nobody asks for this site while Redis has it, so a worker can know it from the primary process alone. */
 const quiet = await service.createSite()
 const quietKeyId = apiKeyId(quiet.apiKey)!
-/** The two sites and their API keys. */
-const RECORDS = 4
+const RECORDS = 4 // two sites and their API keys
 
 async function startLoad(): Promise<VisitorLoad> {
   const load = new VisitorLoad({
@@ -52,7 +47,7 @@ async function startLoad(): Promise<VisitorLoad> {
     difficulty: BITS,
   })
   await load.connect()
-  load.setRate(RATE)
+  load.setRate(VISITORS_A_SECOND)
   return load
 }
 
@@ -86,7 +81,11 @@ const recordKey = (member: string) => `pg:{sites}:record:${member}`
 
 test('FLUSHALL under load: all sites are served from memory, and a rolling restart is refused without a refused request', async context => {
   const loadBefore = await startLoad()
-  await eventually(PATIENCE_MS, 'both workers redeem', () => loadBefore.answers.redeem > 3 * RATE)
+  await eventually(
+    PATIENCE_MS,
+    'both workers redeem',
+    () => loadBefore.answers.redeem > 3 * VISITORS_A_SECOND,
+  )
   await untilPrimaryKnows(quiet.siteKey)
   await untilPrimaryKnows(quietKeyId)
   const deleted = await service.createSite()

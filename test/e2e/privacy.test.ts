@@ -1,7 +1,4 @@
-/**
- * Where the address of a visitor is after real visits: in no file, dump, append-only file, log, metric or trace, in none of its
- * spellings. (docs/security.md has the table of what is kept.)
- */
+/** After real visits a visitor's address is in no file, dump, log, metric or answer, in none of its spellings (docs/security.md). */
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -106,10 +103,7 @@ async function visitInBrowser(service: TestService, site: TestSite): Promise<voi
 
 const PRIVACY = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8')
 const [MINUTE, WEEK] = [60, 7 * 86_400]
-/**
- * Kinds of records that requests leave (src/store/client/requests.ts explains the letters): the row of docs/privacy.md, and how long
- * they are kept at most, in seconds.
- */
+/** The kinds of records (letters of src/store/client/requests.ts): a row of docs/privacy.md, and the seconds they are kept at most. */
 const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = {
   l: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
   c: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
@@ -148,7 +142,7 @@ async function assertEnds(redis: RedisServer): Promise<void> {
 }
 
 for (const kind of STORE_KINDS)
-  test(`${kind}: a visitor’s address is in no file, log, metric, trace or answer but the redemption’s; forget removes its records`, async context => {
+  test(`${kind}: a visitor’s address is in no file, log, metric, trace or answer but the redemption’s; forget removes its records`, async () => {
     const places: [name: string, content: Buffer][] = []
     listenToAnswers((method, path, { headers, text, json }) => {
       const tellsAddress = path === '/verify-token' && json.success === true
@@ -161,10 +155,6 @@ for (const kind of STORE_KINDS)
       POWGATE_LOG_SUCCESSES: '1',
       LOG_LEVEL: 'trace',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
-    })
-    context.after(async () => {
-      await service.stop()
-      await redis?.stop()
     })
     await service.untilReady()
     await redis?.ask('del', ...((await redis.ask('keys', 'pg:*:l:*')) as string[])) // of untilReady's addresses

@@ -1,12 +1,9 @@
-/**
- * SIGHUP: new settings and new code are loaded; each mistake in them is reported, and the old ones stay in use. Also what a fault in
- * the code does, because a copy of the build is needed for both.
- */
+/** SIGHUP: new settings and code are loaded; each mistake in them is reported, and the old ones stay in use. Also faults in the code. */
 
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -16,7 +13,7 @@ import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
-import { listeningPids, workerPids } from '../harness/processes.ts'
+import { leftovers, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { CONNECTIONS, TestService } from '../harness/service.ts'
@@ -24,6 +21,11 @@ import { copyOfBuild, temporaryDir } from '../harness/temporary.ts'
 
 const dir = temporaryDir('reload')
 const configFile = join(dir, 'powgate.conf')
+/** Whatever a test has started ends with it. */
+afterEach(async () => {
+  for (const server of [...leftovers].reverse()) await server.stop()
+})
+
 /** As TestService starts, unless the settings say otherwise. */
 const WORKERS = 2
 
@@ -83,7 +85,6 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   const second = await shown()
   assert.deepEqual([second.isDone, second.keyIds, second.restarts], [1, [keyIdOf(after!)], [WORKERS, 0]])
   assert.ok(second.seconds > first.seconds)
-  await service.stop()
 })
 
 test('changed limits hold and the number of workers follows; what needs a restart stays, and is named', async () => {
@@ -122,7 +123,6 @@ test('changed limits hold and the number of workers follows; what needs a restar
   const line = await reload(service, 'all workers are new')
   assert.match(line, /"settings":\["POWGATE_TRUSTED_PROXIES","POWGATE_PROXY_PROTOCOL"\]/)
   assert.equal(await admitted(), 30)
-  await service.stop()
 })
 
 test('a file that names another store is no mistake, and changes nothing of the one in use', () => {
@@ -160,7 +160,6 @@ test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all o
   assert.equal(await service.end('SIGTERM'), 0)
   for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   assert.equal(count(service, 'all workers are new'), 2)
-  await service.stop()
 })
 
 test('a successor that is killed, or whose store does not answer, ends the roll: the old ones serve on', async () => {
@@ -186,7 +185,6 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
   assert.ok(await serves(service))
   await service.redis!.boot()
   await reload(service, 'all workers are new')
-  await service.stop()
 })
 
 test('a worker that dies while its successor waits for the store is replaced at once', async () => {
@@ -201,7 +199,6 @@ test('a worker that dies while its successor waits for the store is replaced at 
   await eventually(PATIENCE_MS, 'the roll ends', () => service.output.includes('all workers are new'))
   assert.equal(workerPids(service.pid).length, 1)
   assert.ok(await serves(service))
-  await service.stop()
 })
 
 test('a successor that its store refuses ends the roll at once, with what the store says; workers that it refuses are renewed all at once', async () => {
@@ -239,8 +236,6 @@ test('a successor that its store refuses ends the roll at once, with what the st
   process.kill(service.pid, 'SIGHUP')
   await eventually(PATIENCE_MS, 'all at once', () => workerPids(service.pid).length === 2 * WORKERS)
   for (const one of held) one.close()
-  await service.stop()
-  await redis.stop()
 })
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
@@ -269,8 +264,6 @@ test('new code on disk is what new workers run; if it is broken, the old workers
   const refused = await reload(service, 'the rolling restart ends here')
   assert.match(refused, /"problem":"[^"]+ of another version: restart/)
   writeFileSync(wire, layout)
-
-  await service.stop()
 })
 
 test('an exception that nobody catches ends a worker, or the primary with all workers; no secret in it is logged', async () => {
@@ -295,5 +288,4 @@ test('an exception that nobody catches ends a worker, or the primary with all wo
   assert.equal(await service.ended(), 1)
   for (const pid of workers) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   assert.ok(!service.output.includes('sk_secret'))
-  await service.stop()
 })

@@ -16,7 +16,7 @@ import {
 import { createServer } from 'node:net'
 import { constants, hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { test } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import { readFirstKeys } from '../../src/sites/service-files.ts'
@@ -40,6 +40,11 @@ const LONG_DRAIN = { POWGATE_DRAIN_SECONDS: '300' }
 
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
+
+/** Whatever a test has started ends with it. */
+afterEach(async () => {
+  for (const server of [...leftovers].reverse()) await server.stop()
+})
 
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
@@ -187,7 +192,6 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
   await eventually(60_000, 'the other has started', () => second.output().includes('powgate listens'))
   second.child.kill('SIGTERM')
   assert.equal((await second.ended).code, 0)
-  await redis.stop()
 })
 
 test('an occupied port is one clear line naming the variable, also when the other is powgate', async () => {
@@ -282,7 +286,6 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   await assertRedeems(service, site)
   assert.deepEqual(await entries(), audit)
   assert.equal(readFileSync(file, 'utf8'), secret)
-  await service.stop()
 })
 
 test('a new worker that misses the file of the secret says so; one that made another would refuse what the old ones issue', async () => {
@@ -293,10 +296,9 @@ test('a new worker that misses the file of the secret says so; one that made ano
   await eventually(PATIENCE_MS, 'told', () => service.output.includes('/secret: it is gone. Put back a copy'))
   assert.ok(!existsSync(file))
   renameSync(`${file}.away`, file)
-  await service.stop()
 })
 
-test('of a state of before a reboot only usual rates are read', async () => {
+test('of a state of before a reboot only usual rates are read; a start after the last site was deleted is no first one', async () => {
   const service = await TestService.start('embedded')
   await service.end()
   const state = new State(2 ** 30)
@@ -305,21 +307,16 @@ test('of a state of before a reboot only usual rates are read', async () => {
   assert.doesNotMatch(service.output, /a reboot/)
   await service.boot()
   assert.match(service.output, /"level":"info".*the state is of before a reboot, or old: only usual rates/)
-  await assertRedeems(service, readFirstKeys(service.dataDir)!)
-  await service.stop()
-})
+  const site = readFirstKeys(service.dataDir)!
+  await assertRedeems(service, site)
 
-test('a start after the last site was deleted is no first start', async () => {
-  const service = await TestService.start('embedded')
-  const { siteKey } = readFirstKeys(service.dataDir)!
-  await new Powgate(service.env).text(`site delete ${siteKey} --name demo`)
+  await new Powgate(service.env).text(`site delete ${site.siteKey} --name demo`)
   await service.end()
   const before = service.output.length
   await service.boot()
   assert.match(service.output.slice(before), /"level":"info".*there are no sites yet in /)
   assert.doesNotMatch(service.output.slice(before), /First start/)
   assert.equal((await call(`${service.url}/demo`)).status, 404)
-  await service.stop()
 })
 
 test('without a terminal, standard output is the log alone: one JSON object a line, also at a first start', async () => {
@@ -345,7 +342,6 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
     for (const { status } of await answers) assert.equal(status, 200)
     closeIdleConnections()
     assert.equal(await code, 0)
-    await service.stop()
   }
 })
 
@@ -365,7 +361,6 @@ test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health 
   const url = /powgate listens on (http:\/\/127\.0\.0\.2:\d+)/.exec(free.output)![1]!
   assert.equal((await call(`${url}/nothing`)).status, 404)
   assert.match(free.output, /"level":"warn".*HOST is a loopback address.*POWGATE_TRUSTED_PROXIES/)
-  await free.stop()
 })
 
 test('an X-Forwarded-For of others than the trusted proxies is ignored, of which the log tells; so it does of one without a client, and of wide ranges', async () => {
@@ -385,7 +380,6 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
   assert.match(told().join('\n'), line)
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
-  await service.stop()
 })
 
 const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -437,7 +431,6 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
   unused!.close()
   assert.equal(await service.ended(), 0)
   assert.ok(performance.now() - askedAtMs < 40_000, 'it does not wait for what is not there')
-  await service.stop()
 })
 
 test('SIGINT does not wait for a balancer; what is still connected at the end of the drain time is closed', async () => {
@@ -450,7 +443,6 @@ test('SIGINT does not wait for a balancer; what is still connected at the end of
   const tookMs = performance.now() - askedAtMs
   assert.ok(tookMs >= 1900 && tookMs < PATIENCE_MS, `${tookMs} ms`)
   await eventually(PATIENCE_MS, 'it is closed', () => idle.isClosed)
-  await service.stop()
 })
 
 test('a second signal ends it at once, with exit 1; the same one delivered twice does not', async () => {
@@ -470,7 +462,6 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
   process.kill(service.pid, 'SIGTERM')
   assert.equal(await service.ended(), 1)
   await eventually(PATIENCE_MS, 'workers are gone', () => pids.every(pid => !isAlive(pid)))
-  await service.stop()
 })
 
 test('processes say what they are; kill -9 of the primary: the workers leave by themselves, and the next start finds the port free', async () => {
@@ -486,5 +477,4 @@ test('processes say what they are; kill -9 of the primary: the workers leave by 
   await service.boot() // at once, as a service manager does
   await eventually(PATIENCE_MS, 'the old workers are gone', () => pids.every(pid => !isAlive(pid)))
   assert.equal((await call(`${service.url}/nothing`)).status, 404)
-  await service.stop()
 })

@@ -83,7 +83,7 @@ class Host {
     const command = this.#adapted(written)
     const [, action = '', unit] = /^systemctl (\w+)(?: --now)? (\w+)$/.exec(command) ?? []
     if (unit === 'nginx') return this.nginx!.reload()
-    if (unit === 'powgate') return this.#control(action)
+    if (unit === 'powgate') return this.#systemctl(action)
     if (!command.startsWith('powgate ')) return void execFileSync('sh', ['-c', command])
     const [callAndInput = '', outputFile] = command.split(' > ')
     const [call = '', inputFile] = callAndInput.split(' < ')
@@ -93,8 +93,7 @@ class Host {
     if (outputFile !== undefined) writeFileSync(outputFile, out)
   }
 
-  /** Does what systemctl would do with the service. */
-  async #control(action: string): Promise<void> {
+  async #systemctl(action: string): Promise<void> {
     if (/^(stop|disable|restart)$/.test(action)) assert.equal(await this.service.end(), 0)
     if (/^(enable|restart)$/.test(action)) await this.service.boot()
     if (action !== 'reload') return
@@ -114,19 +113,15 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   const page = read('docs/howto/growing.md')
   const blocks = [...page.matchAll(/^ *```sh\n *# on the (\w+) host\n([\s\S]*?)```$/gm)]
   const redis = await RedisServer.start(['--maxmemory', '100mb', '--appendonly', 'yes'])
-  t.after(() => redis.stop())
   const first = new Host(FIRST, await freePort(), await freePort(), redis.url)
   const second = new Host(SECOND, await freePort(), await freePort(), redis.url)
-  t.after(() => Promise.all([first.service.stop(), second.service.stop()]))
   await first.goLive()
-  t.after(() => first.nginx!.stop())
   const site = await first.service.createSite({ difficulty: EASY, limits: { redeem: 10_000 } })
   const servers = [first, second].map(
     ({ address, service }) => `server ${address}:${service.port} max_fails=0;`,
   )
   const port = await freePort()
   const balancer = await FrontProxy.run('nginx', port, nginxConfig(port, servers.join(' '), PROXY_ADDRESS))
-  t.after(() => balancer.stop())
   const entrance = { client: new Client(first.nginx!.url) } // where the service's name leads
 
   const visits: Promise<Outcome>[] = []

@@ -1,7 +1,4 @@
-/**
- * Two versions side by side on one Redis, as in a roll: the version before, built from its commit, and this one. What one of
- * them issued, the other takes, and a use at either is a use at both.
- */
+/** The version before, built from its commit, and this one on one Redis: what one issued the other takes, and a use counts at both. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -272,36 +272,30 @@ const checkWpforms = (pays: boolean, endsEarly: boolean) => `
 
 /** An early call passes three times more (powgate_verify_early), and then the send that it was for. */
 const EARLY_CALLS = 'early+ early+ early+ early+ early-'
-/**
- * `calls`: what is called with one token, and whether it must pass (+ or -). `php` makes one call of the kind `$call`, and returns
- * whether it has passed. An early call tests a form that is sent later.
- */
-const ONE_TOKEN: readonly { readonly name: string; readonly calls: string; readonly php: string }[] = [
-  {
-    name: "WooCommerce, PayPal's button",
-    calls: `${EARLY_CALLS} send+ send-`,
-    php: `if ($call === 'send') do_action('woocommerce_checkout_process');
+/** Calls with one token, whether each passes (+ or -), and PHP that makes one of the kind `$call`. Early calls test a form sent later. */
+const ONE_TOKEN: Readonly<Record<string, readonly [calls: string, php: string]>> = {
+  "WooCommerce, PayPal's button": [
+    `${EARLY_CALLS} send+ send-`,
+    `if ($call === 'send') do_action('woocommerce_checkout_process');
     powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
-  },
-  { name: 'WPForms, a bank asks', calls: 'early+ early- send+ send-', php: checkWpforms(true, true) },
-  { name: 'WPForms, no bank asks', calls: 'early+ send-', php: checkWpforms(true, false) },
-  { name: 'WPForms without a payment', calls: 'early+ send-', php: checkWpforms(false, true) },
-  {
-    name: 'Gravity Forms, "Save and continue"',
-    calls: 'save+ save-',
-    php: `$_POST['gform_save'] = '1'; powgate_gravity_save(array('id' => 5));
+  ],
+  'WPForms, a bank asks': ['early+ early- send+ send-', checkWpforms(true, true)],
+  'WPForms, no bank asks': ['early+ send-', checkWpforms(true, false)],
+  'WPForms without a payment': ['early+ send-', checkWpforms(false, true)],
+  'Gravity Forms, "Save and continue"': [
+    'save+ save-',
+    `$_POST['gform_save'] = '1'; powgate_gravity_save(array('id' => 5));
     return '1' === $_POST['gform_save'] || powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)))['is_valid'];`,
-  },
-  {
-    name: 'Gravity Forms, Stripe, "Next" to a page',
-    calls: `page+ ${EARLY_CALLS} page+ send+ send-`,
-    php: `class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
+  ],
+  'Gravity Forms, Stripe, "Next" to a page': [
+    `page+ ${EARLY_CALLS} page+ send+ send-`,
+    `class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
     GFFormDisplay::$target = $call === 'page' ? 2 : 0;
     return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $call === 'early' ? 'api-validate' : 'form-submit')['is_valid'];`,
-  },
-]
+  ],
+}
 
-for (const { name, calls, php } of ONE_TOKEN)
+for (const [name, [calls, php]] of Object.entries(ONE_TOKEN))
   test(`${name}: a token passes once, and once more only if the first call took nothing`, async () => {
     const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
     for (const [index, call] of words(calls).entries()) {

@@ -24,20 +24,16 @@ const ROOT = new URL('../../..', import.meta.url).pathname
 const NODE = Number(process.env.TEST_NODE ?? 22)
 const { dependencies } = JSON.parse(fs.readFileSync(join(ROOT, 'package.json'), 'utf8'))
 /** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/reference/platforms.md says. */
-const PLATFORM =
-  NODE === 24
-    ? ({ release: 'trixie', server: 'npm:@btc-vision/uwebsockets.js@20.57.0' } as const)
-    : ({ release: 'bookworm', server: dependencies['uWebSockets.js'] as string } as const)
-const NODE_IMAGE = `localhost/node:${NODE}-${PLATFORM.release}-slim`
+const RELEASE = NODE === 24 ? 'trixie' : 'bookworm'
+const SERVER: string = NODE === 24 ? 'npm:@btc-vision/uwebsockets.js@20.57.0' : dependencies['uWebSockets.js']
+const NODE_IMAGE = `localhost/node:${NODE}-${RELEASE}-slim`
 const IMAGE = 'localhost/powgate:test'
 /** Made anew if what makes it changes, and else kept from run to run: to make it takes longer than all else. */
 const RECIPE = fs.readFileSync(join(ROOT, 'test/harness/debian.ts'), 'utf8') + makeBase
 const BASE = join(tmpdir(), `powgate-container-base-${NODE}-${hash('sha256', RECIPE).slice(0, 8)}`)
-/** What the image adds to its base. */
-const OWN_MB_MAX = 90
+const OWN_MB_MAX = 90 // what the image adds to its base
 const START_MS_MAX = 60_000
-/** `docker stop` kills what has not ended by then. */
-const STOP_MS_MAX = 10_000
+const STOP_MS_MAX = 10_000 // `docker stop` kills what has not ended by then
 /** What a container sees: its root, of which only /data may be written to, and no other mount but /proc and /dev. */
 const START = `set -e
 root=$1 data=$2
@@ -58,7 +54,6 @@ const WITHOUT_RIGHTS = '--clear-groups --bounding-set=-all --inh-caps=-all --no-
 const dir = temporaryDir('container')
 const [storage, data] = [join(dir, 'storage'), join(dir, 'data')]
 
-/** @param store the folder of an image store */
 function buildah(store: string, ...args: readonly string[]): string {
   const storeOptions = [
     '--root',
@@ -85,7 +80,7 @@ function makeBase(): void {
   const root = join(dir, 'base')
   fs.mkdirSync(newStore, { mode: 0o700 })
   fs.mkdirSync(context)
-  makeDebian(root, PLATFORM.release)
+  makeDebian(root, RELEASE)
   putNode(root, NODE)
   runIsolated('tar', '-C', root, '--exclude=./dev/*', '-cf', join(context, 'base.tar'), '.')
   const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -98,7 +93,7 @@ installPrograms('buildah', 'debootstrap')
 if (!fs.existsSync(BASE)) makeBase()
 assert.equal(fs.statSync(BASE).uid, 0, `${BASE} is somebody else's`)
 runIsolated('cp', '-a', BASE, storage)
-const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${NODE === 24 ? PLATFORM.server : ''}`].flatMap(arg => [
+const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${NODE === 24 ? SERVER : ''}`].flatMap(arg => [
   '--build-arg',
   arg,
 ])
@@ -170,7 +165,7 @@ test('the image has licenses, its own and those of others, and names its HTTP se
   const textOf = (file: string) => fs.readFileSync(join(rootfs, 'app', file), 'utf8')
   assert.match(textOf('LICENSE'), /MIT/)
   assert.match(textOf('dist/THIRD_PARTY_NOTICES'), /BoringSSL/)
-  const [, name, version] = /^npm:(.+)@(.+)$/.exec(PLATFORM.server)!
+  const [, name, version] = /^npm:(.+)@(.+)$/.exec(SERVER)!
   const known = NODE === 24 ? '' : 'known' // its hash is in src/native-binaries.sha256
   const line = `\nHTTP server: ${name} ${version}, ${known}`
   assert.ok(`\n${inside(...image.Entrypoint, '--version')}`.includes(line), line)

@@ -8,10 +8,7 @@ import { SETTINGS, type Setting } from '../../../src/config/settings.ts'
 import { TEST_SECRET } from '../../harness/service.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 
-/**
- * A container's environment as the service would read it, with a secret in each file that is named. Throws AssertionError if a name
- * is no setting's.
- */
+/** A container's environment as the service would read it, with a secret in each named file. Throws if a name is no setting's. */
 export function exampleConfig(environment: Readonly<Record<string, string>>): Config {
   const secret = join(temporaryDir('examples'), 'secret')
   writeFileSync(secret, TEST_SECRET)

@@ -122,10 +122,7 @@ test('@nestlab/google-recaptcha: a token of its action and of a score high enoug
   await app.close()
 })
 
-/**
- * Programs that use Debian's packages, set as http-api.md says. Each prints whether its arguments pass: the address of siteverify,
- * an API key, a token, and the visitor's address, which the gem takes from a controller's `request`.
- */
+/** Programs of Debian's packages, set as http-api.md says. Each prints whether its arguments pass: URL, API key, token, address. */
 const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
   'the recaptcha gem of Ruby, which asks by GET': [
     'ruby',
@@ -133,6 +130,7 @@ const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: stri
     `require 'recaptcha'
     Recaptcha.configure { |c| c.verify_url, c.secret_key = ARGV[0], ARGV[1] }
     include Recaptcha::Verify
+    # as a controller has it
     def request = Struct.new(:remote_ip).new(ARGV[3])
     puts verify_recaptcha(response: ARGV[2])`,
   ],

@@ -38,9 +38,8 @@ export interface Section {
 }
 
 /**
- * @param fates one for all `WAYS` ('ok'); or three, of which the first is for both ways directly to powgate ('ok | 400! | ok'); or
- * one for each way. `ok` is short for accepted, `empty` for accepted without its body, and `!` for a connection that is closed
- * afterwards
+ * @param fates one for all `WAYS`; or three, the first for both ways directly to powgate ('ok | 400! | ok'); or four. `ok` is short
+ * for accepted, `empty` for accepted without its body, and `!` for a connection that is closed afterwards
  */
 function row(about: string, bytes: string, fates: string): Row {
   const long = fates.replaceAll('!', ', closed').replaceAll('ok', 'accepted')
@@ -62,7 +61,7 @@ const GET = 'GET /openapi.json HTTP/1.1'
 const get = (...more: readonly string[]) => lines(GET, 'Host: powgate', NOT_MODIFIED, ...more)
 
 /** Answered with 200 and an error code which shows that the whole body was read: "accepted". */
-const FORM = 'secret=x&response=y'
+const FORM = 'secret=x&response=y' // 19 characters
 const LENGTH = `Content-Length: ${FORM.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
 const LAST_CHUNK = '0\r\n\r\n'
@@ -95,7 +94,6 @@ const CHUNKS_TOTAL = `Content-Length: ${LAST_CHUNK.length + HIDDEN.length}`
 const oddCoding = (about: string, coding: string, fates: string) =>
   hidden(about, [CHUNKS_TOTAL, coding], fates)
 
-/** The right length is 19, the form's. */
 const LENGTHS: readonly Row[] = [
   form('a length', [LENGTH], 'ok'),
   form('the same length twice', [LENGTH, LENGTH], 'ok | 400! | 400! | ok'),

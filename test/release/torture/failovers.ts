@@ -35,11 +35,7 @@ const SETTLES_MAX = 3
 const yes = () => true
 const no = () => false
 
-/**
- * Stops hosts while something happens, so that they notice nothing and go on with their old connections.
- *
- * @param pids a primary process before its workers, because it would kill workers that hang
- */
+/** Stops hosts while something happens, which they miss. @param pids a primary before its workers, or it would kill them as hung */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
     for (const pid of pids) signalIfThere(pid, name)

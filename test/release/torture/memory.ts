@@ -8,10 +8,7 @@ import { signalIfThere, workerPids } from '../../harness/processes.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 import type { Run } from './run.ts'
 
-/**
- * Collects the garbage of a service's processes, and tells what stays. A heap decides itself when it collects, also when
- * idle. That alone can turn a worker of 100 MiB into one of 150.
- */
+/** Tells what stays after a collection: left alone, a heap chooses when it collects, which can turn 100 MiB of a worker into 150. */
 export class KeptMemory {
   readonly #dir = temporaryDir('kept')
   readonly env = {
@@ -22,18 +19,14 @@ export class KeptMemory {
   /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */
   collect(pids: readonly number[]): void {
     for (const pid of pids) {
-      rmSync(this.#file(pid), { force: true }) // what an earlier collection left must not be taken for what this one leaves
+      rmSync(join(this.#dir, String(pid)), { force: true }) // what an earlier collection left must not be taken for what this one leaves
       signalIfThere(pid, 'SIGUSR2')
     }
   }
 
-  #file(pid: number): string {
-    return join(this.#dir, String(pid))
-  }
-
   /** @returns KiB of JavaScript objects, without those of buffers, after the collection that was requested; Infinity before its end */
   kibOf(pid: number): number {
-    const path = this.#file(pid)
+    const path = join(this.#dir, String(pid))
     // The file may be empty while it is being written.
     return (existsSync(path) && Number(readFileSync(path, 'latin1')) / 1024) || Number.POSITIVE_INFINITY
   }
@@ -70,12 +63,7 @@ async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolea
   }))
 }
 
-/**
- * Measures what the processes of a service keep before a load.
- *
- * @param pid the service's primary process
- * @returns compares with it what they keep after the load, of so many requests; in a bounded run nothing is judged
- */
+/** Measures what a service's processes keep. @param pid its primary @returns compares with it what they keep after so many requests */
 export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
   // The primary first; what they keep is in the same order. Left out is the store process, which keeps what it stores.
   const pids = [pid, ...workerPids(pid)]

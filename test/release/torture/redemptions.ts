@@ -10,8 +10,7 @@ import { TEST_SECRET } from '../../harness/service.ts'
 import type { History } from './history.ts'
 import type { Run } from './run.ts'
 
-/** Whose tokens they are. It does not matter, because these redemptions name no visitor's address. */
-const VISITOR = '127.0.0.1'
+const ANY_VISITOR = parseAddress('127.0.0.1')! // these redemptions name no visitor's address
 
 const keyring = new Keyring([TEST_SECRET])
 
@@ -32,7 +31,7 @@ export function tokenOf(claims: MintedClaims, random: Random): string {
     issuedAtMs: Date.now(),
     nonce: random.hex(NONCE_LENGTH), // a redemption compares it, but does not read it
     counter: random.below(2 ** 31),
-    address: parseAddress(VISITOR)!,
+    address: ANY_VISITOR,
     score: 1,
   })
 }

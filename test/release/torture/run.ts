@@ -172,11 +172,7 @@ function shortened(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
 }
 
-/**
- * Runs one case to its end; an exception of the case is recorded as a problem.
- *
- * @returns the verdict, as `--json` prints it; its command repeats the same run
- */
+/** Runs one case to its end; its exception is a problem. @returns the verdict, as `--json` prints it, with a command that repeats it */
 export async function runCase(one: TortureCase, options: RunOptions) {
   const run = new Run(options)
   const startedAtMs = performance.now()

@@ -29,10 +29,7 @@ const TURNSTILE = 'src="/compat/turnstile.js?render=explicit"'
 const TURNSTILE_BY_ID = `id="cf-turnstile-script" ${TURNSTILE}`
 const RECAPTCHA = 'src="/compat/recaptcha.js?render=explicit"'
 
-/**
- * `field` is the form's, and `name` is that of the package. `script` has the attributes of a script before the app: for wrappers that
- * know only their vendor's address, and for apps of the element itself.
- */
+/** `script`: attributes of a script before the app, for a wrapper that knows only its vendor's address, or for the element itself. */
 const WRAPPERS: readonly (readonly [app: string, field: string, name: string, script?: string])[] = [
   ['turnstile-react', 'cf-turnstile-response', '@marsidev/react-turnstile', TURNSTILE_BY_ID],
   ['turnstile-vue', 'cf-turnstile-response', 'vue-turnstile', TURNSTILE],

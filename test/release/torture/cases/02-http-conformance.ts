@@ -1,7 +1,4 @@
-/**
- * Requests whose end servers may see in different places, sent directly to powgate and through nginx and HAProxy. The case checks what
- * is refused, by which server, and whether any request is ever answered as another one.
- */
+/** Requests whose end servers may see in different places: what is refused, by which server, and whether any is answered as another. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../../harness/proxies.ts'
@@ -70,7 +67,12 @@ async function byWay(run: Run, way: Way, service: TestService, site: TestSite): 
   }
   const look = async (row: Row) => {
     const { about, bytes, fates } = row
-    const fate = await patientFate(run, row, target, fates[way], askVictim)
+    const once = async (patienceMs: number) => {
+      const fate = await fateOf(row, target, patienceMs)
+      await askVictim(row)
+      return fate
+    }
+    const fate = await patientFate(once, fates[way], run.isFull)
     const sent = () => JSON.stringify(bytes).slice(0, 300)
     run.check(fate === fates[way], () => `${about}: ${fate}, not ${fates[way]}: ${sent()}`)
   }
@@ -80,31 +82,16 @@ async function byWay(run: Run, way: Way, service: TestService, site: TestSite): 
 }
 
 /** Repeats the request with a longer wait only if nothing came, because an answer might have come later. */
-async function patientFate(
-  run: Run,
-  row: Row,
-  target: Target,
-  expected: string,
-  afterEach: (row: Row) => Promise<void>,
-): Promise<string> {
-  const once = async (patienceMs: number) => {
-    const fate = await fateOf(row, target, patienceMs)
-    await afterEach(row)
-    return fate
-  }
+async function patientFate(once: (patienceMs: number) => Promise<Fate>, expected: Fate, isFull: boolean) {
   let fate = await once(PATIENCE_MS)
   for (const patienceMs of MORE_PATIENCE_MS)
     if (fate !== expected && WAITS.test(fate)) fate = await once(patienceMs)
   // A full run waits longer also where nothing is expected to come.
   const isExpectedToWait = fate === expected && WAITS.test(fate)
-  return run.isFull && isExpectedToWait ? once(MORE_PATIENCE_MS[0]) : fate
+  return isFull && isExpectedToWait ? once(MORE_PATIENCE_MS[0]) : fate
 }
 
-/**
- * Another client of the same proxy. Proxies forward the first request of a connection in another way than later ones.
- *
- * @returns asks, and says what is wrong; empty if nothing is
- */
+/** Another client of the same proxy, which forwards a connection's first request in another way. @returns asks; '' if all is right */
 function victimOf(run: Run, port: number, request: string, isMine: (body: string) => boolean) {
   let connection: RawConnection | undefined
   run.defer(() => connection?.close())

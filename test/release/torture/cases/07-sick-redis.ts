@@ -15,10 +15,8 @@ import { type Patient, SICKNESSES, type Sickness, startPatient } from '../sickne
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
-/** Far beyond the store deadline of 150 ms: a longer call hangs. */
-const LONGEST_MS_MAX = 1000
-/** How long a sickness lasts in a bounded run. */
-const BOUNDED_MS = 600
+const LONGEST_MS_MAX = 1000 // far beyond the store deadline of 150 ms: a longer call hangs
+const BOUNDED_SICKNESS_MS = 600
 const WELL_MS = 60_000
 /** So many redemptions in a row, from twelve addresses in turn (redemption-load.ts), reach every worker. */
 const WELL_CALLS = 40
@@ -68,7 +66,7 @@ interface Ward {
 async function treat(ward: Ward, sickness: Sickness): Promise<void> {
   const { run, patient, load, calls, visitors } = ward
   const { name, seconds = 5, isMild } = sickness
-  const ms = run.isFull ? seconds * 1000 : BOUNDED_MS
+  const ms = run.isFull ? seconds * 1000 : BOUNDED_SICKNESS_MS
   const from = calls.length
   const cure = await sickness.strike(patient)
   const struckMs = performance.now()

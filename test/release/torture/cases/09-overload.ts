@@ -37,8 +37,7 @@ const BUSY = 0.95
 const GENERATOR_BUSY = 0.9
 /** Half a second each. After a long overload, the service waits for six quiet seconds. */
 const RECOVERY_TRIES = 40
-/** A load that a slow machine serves without a queue. */
-const CALM_SHARE = 0.05
+const CALM_SHARE = 0.05 // of the capacity: even a slow machine serves it without a queue
 
 export const overload: TortureCase = {
   number: 9,

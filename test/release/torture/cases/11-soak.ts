@@ -15,10 +15,8 @@ import { DEADLINE_AS_SHIPPED, lifetimesOf, STORE_KINDS } from '../../../harness/
 import { KeptMemory, memoryBefore } from '../memory.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
-/** Length of the load, on each store. */
 const SOAK_SECONDS = 600
-/** Challenges of visitors who never send a solution, on each store. */
-const UNSOLVED = { full: 1_000_000, bounded: 25_000 } as const
+const UNSOLVED_CHALLENGES = { full: 1_000_000, bounded: 25_000 } as const
 /** Full load before the measurement: code is compiled, heaps and allocators reach their size, within these four minutes. */
 const WARM_UP_SECONDS = 240
 /** Most of the code that reads a change is compiled within 3,400 of them: an hour at one a second. */
@@ -64,10 +62,11 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const target = { port: service.port, ...minting, pids, addresses: ADDRESSES }
   const fullLoad = { ...target, visitorsPerSecond: CLOSED_LOOP, connections: FULL_LOAD_CONNECTIONS }
   const warmUp = { leaveShare: 0.5, warmUpMs: 0, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 }
+  const warmUpChanges = run.count(WARM_UP_CHANGES.full, WARM_UP_CHANGES.bounded)
   // At full load a store may miss its deadline.
   const [{ badAnswers }] = await Promise.all([
     load.visit({ ...fullLoad, ...warmUp }),
-    changeSite(service, site.siteKey, 0, run.count(WARM_UP_CHANGES.full, WARM_UP_CHANGES.bounded)),
+    changeSite(service, site.siteKey, { everyMs: 0, count: warmUpChanges }),
   ])
   const others = badAnswers.filter(answer => !answer.includes('"store-unavailable"'))
   run.none('other answers at full load', others)
@@ -77,12 +76,12 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const changeMs = run.count(CHANGE_MS.full, CHANGE_MS.bounded)
   const solved = (atCapacity.served / atCapacity.seconds) * SHARE
-  const unsolved = run.count(UNSOLVED.full, UNSOLVED.bounded) / seconds
+  const unsolved = run.count(UNSOLVED_CHALLENGES.full, UNSOLVED_CHALLENGES.bounded) / seconds
   const pace = { visitorsPerSecond: solved + unsolved, leaveShare: unsolved / (solved + unsolved) }
   const times = { warmUpMs: 0, measureMs: seconds * 1000 }
   const [result] = await Promise.all([
     load.visit({ ...target, ...pace, ...times, connections: CONNECTIONS }),
-    changeSite(service, site.siteKey, changeMs, (seconds * 1000) / changeMs),
+    changeSite(service, site.siteKey, { everyMs: changeMs, count: (seconds * 1000) / changeMs }),
   ])
   load.stop()
   checkLoad(run, result)
@@ -91,16 +90,11 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   await service.stop()
 }
 
-async function changeSite(
-  service: TestService,
-  siteKey: string,
-  everyMs: number,
-  count: number,
-): Promise<void> {
+async function changeSite(service: TestService, siteKey: string, pace: { everyMs: number; count: number }) {
   const store = await service.openSites()
-  for (let index = 0; index < count; index++) {
+  for (let index = 0; index < pace.count; index++) {
     await updateSite(store, siteKey, { name: `change ${index}` })
-    await sleep(everyMs)
+    await sleep(pace.everyMs)
   }
   await store.close()
 }
@@ -112,7 +106,7 @@ function checkLoad(run: Run, result: VisitorsResult): void {
   run.size(`${seconds.toFixed(0)} s: ${text(admitted.count)} requests, ${visitors}`)
   run.check(bad === 0, `${bad} bad answers: ${badAnswers.join('\n')}`)
   run.check(refusalsOf(result) === 0, `${refusalsOf(result)} requests were refused`)
-  const areEnough = left >= 0.95 * UNSOLVED.full || !run.isFull // visitors are drawn, so a few may be missing
+  const areEnough = left >= 0.95 * UNSOLVED_CHALLENGES.full || !run.isFull // visitors are drawn, so a few may be missing
   run.check(areEnough, `only ${left} challenges were left unsolved`)
   run.check(served > 0 && came > served, `${came} came, ${served} were served`)
 }
