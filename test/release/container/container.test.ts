@@ -54,16 +54,10 @@ const WITHOUT_RIGHTS = '--clear-groups --bounding-set=-all --inh-caps=-all --no-
 const dir = temporaryDir('container')
 const [storage, data] = [join(dir, 'storage'), join(dir, 'data')]
 
+/** @param store the folder of an image store */
 function buildah(store: string, ...args: readonly string[]): string {
-  const storeOptions = [
-    '--root',
-    join(store, 'root'),
-    '--runroot',
-    join(store, 'run'),
-    '--storage-driver',
-    'vfs',
-  ]
-  return runIsolated('buildah', ...storeOptions, ...args).trim()
+  const places = [`--root=${join(store, 'root')}`, `--runroot=${join(store, 'run')}`]
+  return runIsolated('buildah', ...places, '--storage-driver=vfs', ...args).trim()
 }
 
 function build(store: string, tag: string, context: string, ...options: readonly string[]): number {
@@ -93,10 +87,8 @@ installPrograms('buildah', 'debootstrap')
 if (!fs.existsSync(BASE)) makeBase()
 assert.equal(fs.statSync(BASE).uid, 0, `${BASE} is somebody else's`)
 runIsolated('cp', '-a', BASE, storage)
-const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${NODE === 24 ? SERVER : ''}`].flatMap(arg => [
-  '--build-arg',
-  arg,
-])
+const UWS = NODE === 24 ? SERVER : '' // empty: the server of the lock file
+const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${UWS}`].flatMap(arg => ['--build-arg', arg])
 const buildSeconds = build(storage, IMAGE, ROOT, ...args)
 const inspected = (name: string) => JSON.parse(buildah(storage, 'inspect', '--type', 'image', name))
 const image = inspected(IMAGE).Docker.config

@@ -19,7 +19,7 @@ export class KeptMemory {
   /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */
   collect(pids: readonly number[]): void {
     for (const pid of pids) {
-      rmSync(join(this.#dir, String(pid)), { force: true }) // what an earlier collection left must not be taken for what this one leaves
+      rmSync(join(this.#dir, String(pid)), { force: true }) // or it would be read if this collection is late
       signalIfThere(pid, 'SIGUSR2')
     }
   }

@@ -12,7 +12,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseAddress } from '../../../../src/addresses/address.ts'
 import { equalInConstantTime, Keyring } from '../../../../src/domain/keyring.ts'
-import { mintNonce, readNonce } from '../../../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS, readNonce } from '../../../../src/domain/nonce.ts'
 import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../../src/domain/site.ts'
 import { mintToken, readToken } from '../../../../src/domain/token.ts'
 import type { Random } from '../../../harness/random.ts'
@@ -74,8 +74,10 @@ function targets(random: Random): TimingTarget[] {
     const claims = { ...bound, siteTag: random.hex(10), score: 1, issuedAtMs: Date.now() }
     return mintToken(keyring, { ...claims, nonce: random.hex(32), counter: random.between(10_000, 99_999) })
   }
-  const newNonce = () =>
-    mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, random.below(2 ** 14))
+  const newNonce = () => {
+    const randomBits = random.below(2 ** NONCE_RANDOM_BITS)
+    return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, randomBits)
+  }
   const isNonce = (given: string) =>
     readNonce(keyring, given, binding, Number.POSITIVE_INFINITY).status === 'genuine'
   /** A right text is made, and given with another character at the first or the last of these places (negative: from the end). */
