@@ -212,5 +212,4 @@ test('a service whose widget was not built starts all the same, and says so', as
   assert.match(bare.output, /the widget is not built/)
   for (const path of ['/widget.js', '/widget/worker.js'])
     assert.equal((await call(bare.url + path)).status, 404)
-  await bare.stop()
 })

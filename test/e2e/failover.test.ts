@@ -17,10 +17,8 @@ import { DEADLINE_AS_SHIPPED, EASY, TestService } from '../harness/service.ts'
 const [VISITS_PER_SECOND, GIVE_UP_MS] = [8, 120_000]
 /** How long forms take at most, and for how long visits begin. */
 const [FORM_MS_MAX, VISITS_MS] = [8000, 8000]
-/** As redis.md advises. */
-const DOWN_AFTER_MS = 5000
-/** By then the Sentinels have told of a failover. */
-const MOVED_MS = 1000
+const DOWN_AFTER_MS = 5000 // as redis.md advises
+const MOVED_MS = 1000 // by then the Sentinels have told of a failover
 /** For a busy machine, but less than the ten seconds after which a client leaves a demoted primary in any case. */
 const MOVED_MS_MAX = 8000
 
@@ -32,7 +30,8 @@ const env = {
 }
 const hosts = [await TestService.start('shared', env), await TestService.start('shared', env)]
 const site = await hosts[0]!.createSite({ difficulty: EASY })
-for (const host of hosts) await visit(host, host, 0) // so that each host knows the site
+// So that each host knows the site.
+for (const host of hosts) assert.notEqual(await visit(host, host, 0), undefined)
 
 test('a failover of another primary that the Sentinels watch interrupts nobody', async () => {
   const other = await RedisServer.start(['--repl-diskless-sync-delay', '0'])

@@ -1,7 +1,4 @@
-/**
- * The log of a running service: its lines, their fields, and their number. test/canaries.ts checks that no secret is in
- * it, and privacy.test.ts that no visitor's whole address is.
- */
+/** The lines of a running service, their fields and their number. (No secret is in them: canaries.ts; no address: privacy.test.ts.) */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -9,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { apiKeyId } from '../../src/domain/site.ts'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT, solutionOf } from '../harness/client.ts'
@@ -22,13 +20,11 @@ import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harn
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
-/** All events of the log. */
-const EVENTS = words(
+const ALL_EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
   'unlogged fault redemption-limit redemption-junk redemption-malformed redemption-unbound field-ignored memory-crowded',
 )
-/** The events of a visit whose token is redeemed. */
-const STORY = words('challenge-issued verification-passed token-redeemed')
+const EVENTS_OF_VISIT = words('challenge-issued verification-passed token-redeemed')
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
 type Line = any
@@ -80,7 +76,8 @@ function lanes(count: number, times: number, step: () => Promise<unknown>): Prom
 describe('lines', () => {
   test('each step of a visitor has one, with the id that its answer bears and the same nonce', () =>
     withService({ POWGATE_LOG_ADDRESSES: 'whole' }, async (service, client) => {
-      const shop = { difficulty: EASY, origins: ['https://shop.example'], usualRate: 5 }
+      const perSecond = 5
+      const shop = { difficulty: EASY, origins: ['https://shop.example'], usualRate: perSecond }
       const { siteKey, apiKey } = await service.createSite(shop)
       const from = freshAddress()
       const headers = { origin: 'https://shop.example' }
@@ -90,17 +87,17 @@ describe('lines', () => {
       const redeemed = await client.verifyToken(apiKey, { token })
       const again = await client.verifyToken(apiKey, { token })
       const lines = await logged(service, 4)
-      assert.deepEqual(eventNames(lines), [...STORY, 'refused'])
+      assert.deepEqual(eventNames(lines), [...EVENTS_OF_VISIT, 'refused'])
       assert.deepEqual(lineIds(lines.slice(1)), idsOf([verified, redeemed, again]))
       assert.equal(new Set(lineIds(lines)).size, 4)
       const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
       for (const line of lines) has(line, { nonce: solution.nonce, site: siteKey, ...common })
       const [issued, passed, used, refused] = lines
-      const apiKeyId = apiKey.slice(3, 11)
+      const keyId = apiKeyId(apiKey)
       has(issued, {
         ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY },
         price: { address: 0, network: 0, site: 0 },
-        siteRateUsual: 300, // a minute, from the first challenge on
+        siteRateUsual: 60 * perSecond, // from the first challenge on
         ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
       has(passed, {
@@ -108,19 +105,20 @@ describe('lines', () => {
         ...{ difficulty: 16, solveTimeMs: 3, addressFailures: 0 },
       })
       assert.ok(passed.elapsedMs >= 0)
-      has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId, score: 1 })
+      has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId: keyId, score: 1 })
       assert.ok(used.tokenAgeMs >= 0)
       const [endpoint, code] = ['verify-token', 'token-used']
-      has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId })
+      has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId: keyId })
     }))
 
   test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk, also beyond its limit, without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '# no settings\n')
     const use: Use = async (service, client, { siteKey, apiKey }) => {
+      // The command names five times what came in the minute (50 to 61, asserted below), rounded up to 100, 200, 500 ...
       const command = `npm run -s powgate -- site update ${siteKey} --limit-redeem 500 --config ${file}`
       const token = await client.token(siteKey)
-      // One use, junk up to the limit of junk, and 80 that this limit refuses: a stranger can post a form as often.
+      // One use; then 100 reuses, which fill the limit of junk; then 79 that this limit refuses.
       await lanes(20, 9, () => client.verifyToken(apiKey, { token }))
       const [junk] = await logged(service, 1, 'redemption-junk')
       has(junk, { level: 'warn', caller: '127.0.0.1', site: siteKey, limit: 100 })
@@ -142,12 +140,15 @@ describe('lines', () => {
     withService({}, async (service, client) => {
       const create = () => service.createSite({ difficulty: EASY })
       const [bound, unbound] = [await create(), await create()]
+      // From the 20th redemption on, process/backends.ts tells that none named an address.
       for (const { siteKey, apiKey } of [bound, unbound])
         for (let count = 0; count < 20; count++) {
           const from = freshAddress()
           const token = await client.token(siteKey, { from })
-          const named = siteKey === bound.siteKey ? { expectedIp: from } : { theme: 'dark', [apiKey]: '' }
-          assert.equal((await client.verifyToken(apiKey, { token, ...named })).json.success, true)
+          // Unknown fields: the name of the first is logged, and that of the second looks like a secret.
+          const unknown = { theme: 'dark', [apiKey]: '' }
+          const fields = siteKey === bound.siteKey ? { expectedIp: from } : unknown
+          assert.equal((await client.verifyToken(apiKey, { token, ...fields })).json.success, true)
         }
       const [told, ...more] = await logged(service, 1, 'redemption-unbound')
       has(told, { level: 'warn', site: unbound.siteKey })
@@ -186,16 +187,17 @@ describe('lines', () => {
       has(third, { nonce: unsolved.nonce, score: null, reasons: ['proof-wrong'], penalties: undefined })
     }))
 
-  test('routine refusals are told at debug only, all others at info, none below warn', async () => {
+  test('refusals of the category "routine" are logged at level debug only, others at info too, none at warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
       await withService({ LOG_LEVEL: level }, async (service, client, { siteKey, apiKey }) => {
         const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
+        // src/domain/outcome.ts has the category of each reason.
         const routine = [
           await client.challenge('no-site-key'),
           await client.verify(siteKey, 'no json'),
           await client.verifyToken(apiKey, { tokens: 1 }),
         ]
-        const telling = [
+        const others = [
           await client.challenge('site_0000000000000000000000'),
           await client.verify(siteKey, solutionOf('0'.repeat(32))),
           await client.verifyToken(wrong, { token: 'x' }),
@@ -203,8 +205,8 @@ describe('lines', () => {
           await client.verify(siteKey, 'x'.repeat(9000)),
         ]
         assert.equal(idsOf(routine).length, level === 'debug' ? routine.length : 0)
-        assert.equal(idsOf(telling).length, level === 'warn' ? 0 : telling.length)
-        const ids = idsOf([...routine, ...telling])
+        assert.equal(idsOf(others).length, level === 'warn' ? 0 : others.length)
+        const ids = idsOf([...routine, ...others])
         assert.deepEqual(lineIds(await logged(service, ids.length, 'refused')), ids)
       })
     }
@@ -269,7 +271,7 @@ describe('how many lines', () => {
         const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
         assert.deepEqual(issued.sort(), sampled.sort())
         for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
-          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
+          assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), EVENTS_OF_VISIT)
       },
     ))
 
@@ -320,7 +322,7 @@ test('what clients send cannot forge a line: in Origin, X-Site-Key and X-Request
       assert.match(line, /^\{"level":"[a-z]+","time":\d{13},"name":"powgate",[\x20-\x7e]*\}$/)
       assert.ok(line.length < 4096, `${line.length} characters`)
       const { event, requestId } = JSON.parse(line)
-      if (event !== undefined) assert.ok(EVENTS.includes(event), event)
+      if (event !== undefined) assert.ok(ALL_EVENTS.includes(event), event)
       assert.notEqual(requestId, 'forged')
     }
     assert.ok(!log.includes(apiKey.slice(12)), 'an API key in the wrong header')
@@ -385,7 +387,8 @@ for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
     await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
     closeIdleConnections()
     const killed = listeningPids(port)[0]!
-    process.kill(killed, 'SIGKILL') // the fork of another makes sockets wait again
+    // The fork of its successor makes a shared socket or terminal blocking for all processes (src/log/log-output.ts undoes it).
+    process.kill(killed, 'SIGKILL')
     await eventually(PATIENCE_MS, 'the new worker', () => {
       const pids = listeningPids(port)
       return pids.length === 2 && !pids.includes(killed)

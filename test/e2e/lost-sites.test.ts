@@ -1,133 +1,144 @@
 /**
  * A Redis that lost sites under load: it is told until they are back, and they are served from memory. No rolling restart, which
- * would lose that memory, is made; new workers learn it from the primary process. Then commands restore the sites.
+ * would lose that memory, is made; new workers learn it from the primary process. Then commands restore the sites. Each test goes on
+ * with the Redis and the workers that the one before has left.
  */
 
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { apiKeyId } from '../../src/domain/site.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { claimsAt, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
-import { type Observed, startObserved } from '../harness/metrics.ts'
+import { startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
-import { ALWAYS_EASY, lifetimesOf } from '../harness/service.ts'
+import { ALWAYS_EASY, CONNECTIONS, lifetimesOf } from '../harness/service.ts'
 
-/** Visitors a second. */
-const RATE = 30
-/** Enough that both workers have some. */
-const CONNECTIONS = 25
-/** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be taken for one of HashWX. */
+const VISITORS_A_SECOND = 30
+/** The load's own nonces have one bit less than the site asks, not yet too cheap; 1 to 13 bits would be read as those of HashWX. */
 const BITS = 15
 
-async function start(context: TestContext) {
-  const observed = await startObserved('redis', { ...VISITED_SETTINGS, POWGATE_FAIL_OPEN_AFTER_SECONDS: '0' })
-  context.after(() => observed.service.stop())
-  await observed.service.untilReady()
-  const site = await observed.service.createSite({ difficulty: ALWAYS_EASY })
-  const unused = await observed.service.createSite()
-  const { port, url } = observed.service
-  const newLoad = async () => {
-    const load = new VisitorLoad({
-      port,
-      connections: CONNECTIONS,
-      reconnects: true,
-      lifetimes: lifetimesOf(VISITED_SETTINGS),
-      site,
-      storeEpoch: (await claimsAt(url, site)).storeEpoch,
-      difficulty: BITS,
-    })
-    await load.connect()
-    load.setRate(RATE)
-    return load
-  }
-  const load = await newLoad()
-  await eventually(PATIENCE_MS, 'both workers redeem', () => load.answers.redeem > 3 * RATE)
-  return { ...observed, site, unused, load, newLoad }
+const { service, adminUrl, scrape } = await startObserved('redis', {
+  ...VISITED_SETTINGS,
+  POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
+})
+await service.untilReady()
+const { pid } = service
+const redis = service.redis!
+const client = new Client(service.url)
+const powgate = new Powgate({ REDIS_URL: redis.url, POWGATE_ADMIN_PORT: new URL(adminUrl).port })
+const visited = await service.createSite({ difficulty: ALWAYS_EASY })
+/** Nobody asks for this site while Redis has it, so a worker can know it from the primary process alone. */
+const quiet = await service.createSite()
+const quietKeyId = apiKeyId(quiet.apiKey)!
+const RECORDS = 4 // two sites and their API keys
+
+async function startLoad(): Promise<VisitorLoad> {
+  const load = new VisitorLoad({
+    port: service.port,
+    connections: CONNECTIONS,
+    reconnects: true,
+    lifetimes: lifetimesOf(VISITED_SETTINGS),
+    site: visited,
+    storeEpoch: (await claimsAt(service.url, visited)).storeEpoch,
+    difficulty: BITS,
+  })
+  await load.connect()
+  load.setRate(VISITORS_A_SECOND)
+  return load
 }
 
 /** Waits for the one line of the log that has this text. */
-async function untilLogged({ service }: Pick<Observed, 'service'>, text: string): Promise<void> {
+async function untilLogged(text: string): Promise<void> {
   await eventually(PATIENCE_MS, text, () => service.output.split(text).length - 1 === 1)
 }
 
-async function lostOf({ scrape }: Pick<Observed, 'scrape'>): Promise<number> {
+async function countLost(): Promise<number> {
   return Math.max(...(await scrape()).samples('powgate_sites_lost').map(({ value }) => value))
 }
 
-async function untilLost(observed: Observed, count: number): Promise<void> {
-  await eventually(PATIENCE_MS, `${count} lost`, async () => (await lostOf(observed)) === count)
+async function untilLost(count: number): Promise<void> {
+  await eventually(PATIENCE_MS, `${count} lost`, async () => (await countLost()) === count)
 }
 
-test('FLUSHALL under load: served from memory, told, and a roll is refused without a refused request', async context => {
-  const stage = await start(context)
-  const { redis, pid } = stage.service
-  const unasked = await stage.service.createSite() // nobody asks for it before it is lost
-  await eventually(PATIENCE_MS, 'the primary process knows it', async () => {
-    const { text } = await call(`${stage.adminUrl}/sites.json`)
-    return text.includes(unasked.siteKey) && text.includes(unasked.apiKey.slice(3, 11))
-  })
-  // A site that is deleted, and its records, as an older copy of Redis has them.
-  const deleted = await stage.service.createSite()
-  const members = [`s/${deleted.siteKey}`, `k/${deleted.apiKey.slice(3, 11)}`]
-  const nameOf = (member: string) => `pg:{sites}:record:${member}`
-  const olderCopy = new Map<string, string>()
-  for (const member of members) olderCopy.set(member, String(await redis!.ask('get', nameOf(member))))
-  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(stage.adminUrl).port })
-  await powgate.text(`site delete ${deleted.siteKey} --name test`)
-  const knowsOfIt = async () => (await call(`${stage.adminUrl}/sites.json`)).text.includes('deletedAt')
-  await eventually(PATIENCE_MS, 'the primary process knows of the deletion', knowsOfIt)
-  await redis!.ask('flushall')
-  await untilLost(stage, 6) // three sites and their API keys, of which workers have used only those of `site`
-  await untilLogged(stage, 'the store has lost sites or API keys')
-  const client = new Client(stage.service.url)
-  const asksAll = async () => {
-    for (let count = 0; count < CONNECTIONS; count++)
-      for (const { siteKey } of [unasked, stage.unused])
-        assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
-  }
-  await asksAll()
-  await stage.load.stop() // what was issued before is refused: its marks are lost
+async function untilPrimaryKnows(text: string): Promise<void> {
+  const isThere = async () => (await call(`${adminUrl}/sites.json`)).text.includes(text)
+  await eventually(PATIENCE_MS, `the primary process knows of ${text}`, isThere)
+}
 
-  // A roll is refused, which no visitor notices.
-  const load = await stage.newLoad()
+/** Each worker answers some of these. */
+async function assertServesQuiet(): Promise<void> {
+  for (let count = 0; count < CONNECTIONS; count++)
+    assert.equal((await client.challenge(quiet.siteKey, { from: freshAddress() })).status, 200)
+}
+
+/** The records of a site that is then deleted, as an older copy of Redis has them (src/store/redis/records.ts has the keys). */
+const olderCopy = new Map<string, string>()
+const recordKey = (member: string) => `pg:{sites}:record:${member}`
+
+test('FLUSHALL under load: all sites are served from memory, and a rolling restart is refused without a refused request', async context => {
+  const loadBefore = await startLoad()
+  await eventually(
+    PATIENCE_MS,
+    'both workers redeem',
+    () => loadBefore.answers.redeem > 3 * VISITORS_A_SECOND,
+  )
+  await untilPrimaryKnows(quiet.siteKey)
+  await untilPrimaryKnows(quietKeyId)
+  const deleted = await service.createSite()
+  for (const member of [`s/${deleted.siteKey}`, `k/${apiKeyId(deleted.apiKey)}`])
+    olderCopy.set(member, String(await redis.ask('get', recordKey(member))))
+  await powgate.text(`site delete ${deleted.siteKey} --name test`)
+  await untilPrimaryKnows('deletedAt')
+
+  await redis.ask('flushall')
+  await untilLost(RECORDS)
+  await untilLogged('the store has lost sites or API keys')
+  await assertServesQuiet()
+  await loadBefore.stop() // the epoch is lost too, so what was issued under it is refused
+
+  const load = await startLoad()
   await pause(500)
   const pids = workerPids(pid)
   process.kill(pid, 'SIGHUP')
-  await untilLogged(stage, 'nothing is renewed: the store lacks sites')
-  assert.equal((await stage.scrape()).value('powgate_config_last_reload_successful'), 0)
-  const page = (await call(`${stage.adminUrl}/dashboard/data.json`)).json
+  await untilLogged('nothing is renewed: the store lacks sites')
+  assert.equal((await scrape()).value('powgate_config_last_reload_successful'), 0)
+  const page = (await call(`${adminUrl}/dashboard/data.json`)).json
   assert.equal(page.service.isReloadDone, false)
   await pause(1000)
   await eventually(PATIENCE_MS, 'visitors are served', () => load.answers.redeem > 10)
   await load.stop()
   context.diagnostic(`${load.sent} requests after the loss, ${load.failures.length} failed`)
-  assert.deepEqual(load.failures, [], stage.service.output)
+  assert.deepEqual(load.failures, [], service.output)
   assert.deepEqual(workerPids(pid), pids, 'the same workers')
+})
 
-  // New workers know what the others knew.
+test('workers that replace killed ones learn from the primary process what is lost', async () => {
+  const pids = workerPids(pid)
   for (const worker of pids) process.kill(worker, 'SIGKILL')
-  assert.equal(await lostOf(stage), 6)
+  assert.equal(await countLost(), RECORDS)
   await eventually(PATIENCE_MS, 'replaced', () => !workerPids(pid).some(child => pids.includes(child)))
-  const isReady = async () => (await call(`${stage.adminUrl}/readyz`)).status === 200
+  const isReady = async () => (await call(`${adminUrl}/readyz`)).status === 200
   await eventually(PATIENCE_MS, 'ready', isReady)
   await pause(1500) // workers report once a second
-  assert.equal(await lostOf(stage), 6)
-  await asksAll() // the primary process has told the new workers
+  assert.equal(await countLost(), RECORDS)
+  await assertServesQuiet()
+})
 
-  // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
-  const checked = (await new Powgate(stage.service.env).run('check')).out
-  assert.match(checked, /has lost 6 sites or API keys, .*--from-service > lost.json, then powgate apply/)
+test('commands tell what is lost; an export from the service, applied, brings it back with the same keys', async () => {
+  const checked = (await new Powgate(service.env).run('check')).out
+  assert.match(checked, /has lost 4 sites or API keys, .*--from-service > lost.json, then powgate apply/)
   assert.doesNotMatch(checked, /there are no sites yet/)
   assert.match(
     await powgate.text('site list'),
-    /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f - < lost.json/,
+    /^There are no sites in .+ remembers 2: restart nothing, .*site export --from-service > lost.json, then powgate apply -f - < lost.json/,
   )
   assert.doesNotMatch(await powgate.with({ POWGATE_REDIS_PREFIX: 'other' }).text('site list'), /remembers/)
   const steps = /^there is no .*, but the running service remembers it: restart nothing, and restore them/
-  for (const command of [`site show ${unasked.siteKey}`, `key revoke ${unasked.apiKey.slice(3, 11)}`])
+  for (const command of [`site show ${quiet.siteKey}`, `key revoke ${quietKeyId}`])
     assert.match(await powgate.problem(1, command), steps)
   const file = JSON.stringify({ format: 'powgate-sites', version: 1, sites: [{ name: 'test' }] })
   for (const command of ['site create --name test', 'apply -f -', 'apply -f - --dry-run']) {
@@ -139,30 +150,30 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.equal(exported.code, 0, exported.err)
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(applied.code, 0, applied.err)
-  await untilLost(stage, 0)
-  await untilLogged(stage, 'the store has all sites and API keys again')
+  await untilLost(0)
+  await untilLogged('the store has all sites and API keys again')
   const again = await powgate.runWithInput(exported.out, 'apply -f - --json')
   assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
   process.kill(pid, 'SIGHUP')
-  await untilLogged(stage, 'all workers are new')
-  const { siteKey, apiKey } = stage.site
-  const { status } = await client.verifyToken(apiKey, { token: await client.token(siteKey) })
+  await untilLogged('all workers are new')
+  const token = await client.token(visited.siteKey)
+  const { status } = await client.verifyToken(visited.apiKey, { token })
   assert.equal(status, 200, 'the same keys as before')
+})
 
-  // An older copy brings a deleted site back, and the file deletes it again.
+test('an older copy of Redis brings a deleted site back, and the file of the service deletes it again', async () => {
   for (const [member, record] of olderCopy) {
-    await redis!.ask('set', nameOf(member), record)
-    const revision = Number(await redis!.ask('incr', 'pg:{sites}:revision'))
-    await redis!.ask('zadd', 'pg:{sites}:changes', revision, member)
+    await redis.ask('set', recordKey(member), record)
+    const revision = Number(await redis.ask('incr', 'pg:{sites}:revision'))
+    await redis.ask('zadd', 'pg:{sites}:changes', revision, member)
   }
-  await untilLost(stage, 2)
+  await untilLost(olderCopy.size)
   const restored = await powgate.text('site export --from-service')
   assert.match((await powgate.runWithInput(restored, 'apply -f -')).out, /^test \(site_\S+\): deleted$/m)
-  await untilLost(stage, 0)
+  await untilLost(0)
+})
 
-  await redis!.kill()
-  for (let count = 0; count < CONNECTIONS; count++) {
-    const { status } = await client.challenge(stage.unused.siteKey, { from: freshAddress() })
-    assert.equal(status, 200, 'from the memory of workers that nobody has asked for this site')
-  }
+test('without Redis, workers that nobody has asked for a site serve it from memory', async () => {
+  await redis.kill()
+  await assertServesQuiet()
 })

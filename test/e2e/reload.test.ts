@@ -1,9 +1,9 @@
-/** SIGHUP: new settings and new code are loaded; each mistake in them is reported, and the old ones stay in use. */
+/** SIGHUP: new settings and code are loaded; each mistake in them is reported, and the old ones stay in use. Also faults in the code. */
 
 import assert from 'node:assert/strict'
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -13,14 +13,21 @@ import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
-import { listeningPids, workerPids } from '../harness/processes.ts'
+import { leftovers, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { TestService } from '../harness/service.ts'
+import { CONNECTIONS, TestService } from '../harness/service.ts'
 import { copyOfBuild, temporaryDir } from '../harness/temporary.ts'
 
 const dir = temporaryDir('reload')
 const configFile = join(dir, 'powgate.conf')
+/** Whatever a test has started ends with it. */
+afterEach(async () => {
+  for (const server of [...leftovers].reverse()) await server.stop()
+})
+
+/** As TestService starts, unless the settings say otherwise. */
+const WORKERS = 2
 
 /** A service with a file of settings, which may change; those of `env` cannot. All tests have the same file, one after the other. */
 function start(lines: string, env: Record<string, string> = {}, main?: string): Promise<TestService> {
@@ -76,9 +83,8 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   await reload(service, 'all workers are new')
   assert.ok(workerPids(service.pid).every(pid => !pids.includes(pid)))
   const second = await shown()
-  assert.deepEqual([second.isDone, second.keyIds, second.restarts], [1, [keyIdOf(after!)], [2, 0]])
+  assert.deepEqual([second.isDone, second.keyIds, second.restarts], [1, [keyIdOf(after!)], [WORKERS, 0]])
   assert.ok(second.seconds > first.seconds)
-  await service.stop()
 })
 
 test('changed limits hold and the number of workers follows; what needs a restart stays, and is named', async () => {
@@ -117,7 +123,6 @@ test('changed limits hold and the number of workers follows; what needs a restar
   const line = await reload(service, 'all workers are new')
   assert.match(line, /"settings":\["POWGATE_TRUSTED_PROXIES","POWGATE_PROXY_PROTOCOL"\]/)
   assert.equal(await admitted(), 30)
-  await service.stop()
 })
 
 test('a file that names another store is no mistake, and changes nothing of the one in use', () => {
@@ -150,12 +155,11 @@ test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all o
   process.kill(service.pid, 'SIGHUP')
   const pids = await eventually(PATIENCE_MS, 'a successor', () => {
     const children = workerPids(service.pid)
-    return children.length === 3 ? children : undefined
+    return children.length === WORKERS + 1 ? children : undefined
   })
   assert.equal(await service.end('SIGTERM'), 0)
   for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   assert.equal(count(service, 'all workers are new'), 2)
-  await service.stop()
 })
 
 test('a successor that is killed, or whose store does not answer, ends the roll: the old ones serve on', async () => {
@@ -171,16 +175,16 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
   assert.deepEqual(workerPids(service.pid), pids)
 
   await service.redis!.kill()
-  const hasListened = sleep(2500).then(() => listeningPids(service.port)) // without its store a first worker listens after 1 s
+  // Without its store a first worker listens after 1 s, but a successor waits 3 s for it, then ends: 2.5 s lies between.
+  const hasListened = sleep(2500).then(() => listeningPids(service.port))
   const output = await reload(service, 'the rolling restart ends here')
   assert.match(output, /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+nothing listens /)
   assert.deepEqual((await hasListened).sort(), [...pids].sort())
-  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === WORKERS)
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   await service.redis!.boot()
   await reload(service, 'all workers are new')
-  await service.stop()
 })
 
 test('a worker that dies while its successor waits for the store is replaced at once', async () => {
@@ -195,10 +199,9 @@ test('a worker that dies while its successor waits for the store is replaced at 
   await eventually(PATIENCE_MS, 'the roll ends', () => service.output.includes('all workers are new'))
   assert.equal(workerPids(service.pid).length, 1)
   assert.ok(await serves(service))
-  await service.stop()
 })
 
-test('a successor that its store refuses ends the roll at once, with what the store says', async () => {
+test('a successor that its store refuses ends the roll at once, with what the store says; workers that it refuses are renewed all at once', async () => {
   const redis = await RedisServer.start([], { password: 'the right one' })
   const password = (text: string) => writeFileSync(join(dir, 'password'), text)
   password('the right one')
@@ -210,10 +213,10 @@ test('a successor that its store refuses ends the roll at once, with what the st
     POWGATE_DRAIN_SECONDS: '60',
   })
   const pids = workerPids(service.pid)
-  password('cannot use Redis') // a text of the line that says so
+  password('cannot use Redis') // a wrong one, and itself part of the line that says so: there it is withheld
   const output = await reload(service, 'the rolling restart ends here')
   assert.match(output, /"problem":"POWGATE_REDIS_PASSWORD_FILE: \[withheld\] at [\d.:]+: WRONGPASS [^"]+"/)
-  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === WORKERS)
   assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   password('the right one')
@@ -226,15 +229,13 @@ test('a successor that its store refuses ends the roll at once, with what the st
   await redis.kill()
   await redis.boot(['--requirepass', 'the right one now'])
   password('the right one now')
-  await eventually(PATIENCE_MS, 'both are refused', () => count(service, 'WRONGPASS') === told + 2)
-  // Each of the two workers has some of these, which keep it when it leaves.
-  const held = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(service.port)))
+  await eventually(PATIENCE_MS, 'all are refused', () => count(service, 'WRONGPASS') === told + WORKERS)
+  // Each worker has some of these, which keep it when it leaves: a roll that renews one after the other would wait for it.
+  const held = await Promise.all(Array.from({ length: CONNECTIONS }, () => RawConnection.open(service.port)))
   for (const one of held) await one.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')
   process.kill(service.pid, 'SIGHUP')
-  await eventually(PATIENCE_MS, 'all at once', () => workerPids(service.pid).length === 4)
+  await eventually(PATIENCE_MS, 'all at once', () => workerPids(service.pid).length === 2 * WORKERS)
   for (const one of held) one.close()
-  await service.stop()
-  await redis.stop()
 })
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
@@ -263,34 +264,28 @@ test('new code on disk is what new workers run; if it is broken, the old workers
   const refused = await reload(service, 'the rolling restart ends here')
   assert.match(refused, /"problem":"[^"]+ of another version: restart/)
   writeFileSync(wire, layout)
-
-  await assertFaultsEnd(service, build)
-  await service.stop()
 })
 
-/** An exception that nobody catches, planted in the code of a worker, then of the primary: it ends that process, and is logged. */
-async function assertFaultsEnd(service: TestService, build: string): Promise<void> {
-  const plant = (name: string) =>
-    appendFileSync(
-      join(build, 'dist', name),
-      `\nprocess.on('SIGUSR2', () => { const error = new Error('planted'); error.command = { args: ['sk_secret'] }; throw error })\n`,
-    )
-  plant('process/worker.js') // the primary has loaded the file already
-  await reload(service, 'all workers are new')
+test('an exception that nobody catches ends a worker, or the primary with all workers; no secret in it is logged', async () => {
+  const build = copyOfBuild()
+  // start.ts imports this file, so the primary has the planted code too.
+  appendFileSync(
+    join(build, 'dist/process/worker.js'),
+    `\nprocess.on('SIGUSR2', () => { const error = new Error('planted'); error.command = { args: ['sk_secret'] }; throw error })\n`,
+  )
+  const service = await start('# no settings\n', {}, join(build, 'dist/main.js'))
   const [first] = workerPids(service.pid)
   process.kill(first!, 'SIGUSR2')
-  await eventually(PATIENCE_MS, 'two others', () => {
+  await eventually(PATIENCE_MS, 'another takes its place', () => {
     const pids = listeningPids(service.port)
-    return pids.length === 2 && !pids.includes(first!)
+    return pids.length === WORKERS && !pids.includes(first!)
   })
   assert.match(service.output, /"message":"planted".*a fault ends the process/)
 
-  await service.end()
-  await service.boot() // the file of workers is the primary's too
   const workers = workerPids(service.pid)
   process.kill(service.pid, 'SIGUSR2')
   await eventually(PATIENCE_MS, 'the end', () => service.output.includes('the primary ends after a fault'))
   assert.equal(await service.ended(), 1)
   for (const pid of workers) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   assert.ok(!service.output.includes('sk_secret'))
-}
+})

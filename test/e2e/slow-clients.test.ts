@@ -10,8 +10,7 @@ import { v2Header } from '../harness/proxy-header.ts'
 import { TestService } from '../harness/service.ts'
 import { Visitors } from '../harness/visitors.ts'
 
-/** How many clients of each kind there are. */
-const CLIENTS = 60
+const CLIENTS_OF_EACH_KIND = 60
 /** uWebSockets.js ends them after 8 to 12 s; a busy machine is slow. */
 const ENDED_MS_MAX = 60_000
 
@@ -42,14 +41,13 @@ const WAYS = {
 
 describe('slow clients', { concurrency: true }, () => {
   for (const [name, env] of Object.entries(WAYS))
-    test(name, async t => {
+    test(name, async () => {
       const service = await TestService.start('embedded', env)
-      t.after(() => service.stop())
       const { siteKey } = await service.createSite()
       const header = 'POWGATE_PROXY_PROTOCOL' in env ? v2Header() : ''
       const open = new Map<object, string>()
       for (const [kind, [start, drip, everyMs = 1000]] of Object.entries(KINDS))
-        for (let count = 0; count < CLIENTS; count++) {
+        for (let count = 0; count < CLIENTS_OF_EACH_KIND; count++) {
           const socket = connect({ port: service.port, host: '127.0.0.1', noDelay: true }).resume()
           open.set(socket, kind)
           socket.write(header)

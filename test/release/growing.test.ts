@@ -39,8 +39,9 @@ class Host {
     this.address = address
     this.etc = temporaryDir('etc')
     const file = { POWGATE_CONFIG_FILE: join(this.etc, 'powgate.conf') }
-    const inTheFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
-    const env = { ...file, ...inTheFile, POWGATE_ADMIN_PORT: String(adminPort) }
+    // Empty in the environment, where they would go before the file: so the file's hold.
+    const setByFile = { POWGATE_SECRETS: '', HOST: '', POWGATE_TRUSTED_PROXIES: '' }
+    const env = { ...file, ...setByFile, POWGATE_ADMIN_PORT: String(adminPort) }
     this.service = TestService.prepare(env, port)
     this.#replacements = {
       '/etc/nginx/conf.d/powgate.conf': join(this.etc, 'nginx.conf'),
@@ -68,6 +69,7 @@ class Host {
     const port = await freePort()
     writeFileSync(join(this.etc, 'nginx.conf'), this.#adapted(nginxConfig(port, server, FIRST)))
     await this.service.boot()
+    // With the star nginx can also load its configuration again when the page has removed the file.
     this.nginx = await FrontProxy.run('nginx', port, `include ${this.etc}/nginx.conf*;`)
   }
 
@@ -81,7 +83,7 @@ class Host {
     const command = this.#adapted(written)
     const [, action = '', unit] = /^systemctl (\w+)(?: --now)? (\w+)$/.exec(command) ?? []
     if (unit === 'nginx') return this.nginx!.reload()
-    if (unit === 'powgate') return this.#control(action)
+    if (unit === 'powgate') return this.#systemctl(action)
     if (!command.startsWith('powgate ')) return void execFileSync('sh', ['-c', command])
     const [callAndInput = '', outputFile] = command.split(' > ')
     const [call = '', inputFile] = callAndInput.split(' < ')
@@ -91,8 +93,7 @@ class Host {
     if (outputFile !== undefined) writeFileSync(outputFile, out)
   }
 
-  /** Does what systemctl would do with the service. */
-  async #control(action: string): Promise<void> {
+  async #systemctl(action: string): Promise<void> {
     if (/^(stop|disable|restart)$/.test(action)) assert.equal(await this.service.end(), 0)
     if (/^(enable|restart)$/.test(action)) await this.service.boot()
     if (action !== 'reload') return
@@ -112,19 +113,15 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   const page = read('docs/howto/growing.md')
   const blocks = [...page.matchAll(/^ *```sh\n *# on the (\w+) host\n([\s\S]*?)```$/gm)]
   const redis = await RedisServer.start(['--maxmemory', '100mb', '--appendonly', 'yes'])
-  t.after(() => redis.stop())
   const first = new Host(FIRST, await freePort(), await freePort(), redis.url)
   const second = new Host(SECOND, await freePort(), await freePort(), redis.url)
-  t.after(() => Promise.all([first.service.stop(), second.service.stop()]))
   await first.goLive()
-  t.after(() => first.nginx!.stop())
   const site = await first.service.createSite({ difficulty: EASY, limits: { redeem: 10_000 } })
   const servers = [first, second].map(
     ({ address, service }) => `server ${address}:${service.port} max_fails=0;`,
   )
   const port = await freePort()
   const balancer = await FrontProxy.run('nginx', port, nginxConfig(port, servers.join(' '), PROXY_ADDRESS))
-  t.after(() => balancer.stop())
   const entrance = { client: new Client(first.nginx!.url) } // where the service's name leads
 
   const visits: Promise<Outcome>[] = []
@@ -135,9 +132,11 @@ test('the page is followed there and back: visits whose forms are open meanwhile
   })()
   const secondConf = join(second.etc, 'powgate.conf')
   for (const [, host, block] of blocks) {
+    // "Let the name lead to the balancer" comes before these commands.
     if (block!.includes('rm /etc/nginx')) entrance.client = new Client(balancer.url)
     if (/systemctl (restart|reload|disable)/.test(block!)) await sleep(PAUSE_MS)
     if (host === 'second' && !existsSync(secondConf)) {
+      // "Copy all files of `/etc/powgate` there": here each host has a folder that stands for it.
       for (const name of ['powgate.conf', 'secrets'])
         copyFileSync(join(first.etc, name), join(second.etc, name))
       writeFileSync(secondConf, readFileSync(secondConf, 'utf8').replaceAll(first.etc, second.etc))
@@ -174,7 +173,6 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
   const { siteKey, apiKey } = site
   const from = freshAddress()
   const giveUpMs = performance.now() + GIVE_UP_MS
-  let last = 'no answer'
   while (performance.now() < giveUpMs) {
     const challenge = await answerOrWait(() => entrance.client.challenge(siteKey, { from }))
     if (challenge === undefined || challenge.status === 503) continue
@@ -184,11 +182,13 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
     if (Math.random() < 0.5) await sleep(Math.random() * 4000) // so that some solve before a restart and submit after it
     const verified = await answerOrWait(() => entrance.client.verify(siteKey, body, { from }))
     if (verified?.status === 503 || verified?.json?.code === 'invalid-nonce') continue
+    // Without an answer the nonce may be spent, so asking again would not help.
     if (verified?.status !== 200) return `/verify: ${verified?.text ?? 'no answer'}`
     await sleep(Math.random() * FORM_MS_MAX)
     const { token } = verified.json
     const redeem = (idempotencyKey: string) =>
       answerOrWait(() => entrance.client.verifyToken(apiKey, { token, idempotencyKey }))
+    let last = 'no answer'
     for (const endMs = performance.now() + GIVE_UP_MS; performance.now() < endMs; ) {
       const redeemed = await redeem(nonce)
       last = redeemed?.text ?? last
@@ -199,6 +199,7 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
       const second = await redeem('other')
       return second?.json?.success === true ? `redeemed twice: ${token}` : timesAgain
     }
+    return `/verify-token: gave up: ${last}`
   }
-  return `gave up: ${last}`
+  return 'gave up before a token'
 }

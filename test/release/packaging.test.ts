@@ -26,8 +26,7 @@ function environment(env: Record<string, string>): NodeJS.ProcessEnv {
   return { PATH, HOME, HOST: '127.0.0.1', POWGATE_WORKERS: '2', POWGATE_DRAIN_SECONDS: '1', ...env }
 }
 
-/** Resolves when it listens. */
-async function serve(env: Record<string, string>) {
+async function untilServing(env: Record<string, string>) {
   const options = { cwd: elsewhere, env: environment(env) }
   const child = spawn(program, ['serve'], { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   leftovers.add({ stop: () => endProcess(child, 'SIGKILL') })
@@ -113,7 +112,7 @@ test('unpacked again over itself, as an upgrade is: serve, check, site create an
   await unpack()
   const port = String(await freePort())
   const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
-  const service = await serve(env)
+  const service = await untilServing(env)
   const options = { cwd: elsewhere, env: environment(env) }
   const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
   const { siteKey, apiKey } = JSON.parse(stdout)
@@ -136,7 +135,7 @@ test('a replaced HTTP server shows in metrics from the next rolling restart on; 
     `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
   )
   const tested = readFileSync(binary)
-  const service = await serve(env)
+  const service = await untilServing(env)
   /** Whether powgate knows the HTTP server that its workers have loaded. */
   const isKnown = async () =>
     /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(

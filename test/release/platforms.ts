@@ -14,12 +14,13 @@ import { makeDebian, putNode, runIsolated, startIsolated } from '../harness/debi
 import { IS_ROOT, installPrograms } from '../setup.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
-/** Installs another HTTP server than the lock file names, as docs/reference/running.md says, by the line of Node.js. */
+/** Installs another HTTP server than the lock file names, as docs/reference/platforms.md says, by the line of Node.js. */
 const SERVER: Readonly<Record<number, string>> = {
   24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
 }
-/** What `npm test` does by itself, unless files are named. */
+/** Installs the programs of the tests: `npm test` does so and builds, but is to be quick where files are named. */
 const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).install('quick')"`
+/** @param $1 the new root @param $2 a script. Runs in a mount namespace of its own: outside, and to `rmSync`, no mount is there. */
 const ENTER = `set -e
 root=$1
 mount --rbind /dev "$root/dev"
@@ -52,6 +53,7 @@ const some = `${INSTALL} && npm run -s build && npm test -- ${positionals.join('
 const results: string[] = []
 for (const line of values.node.split(',').map(Number)) {
   putNode(root, line)
+  // With the copy of the line before, of which `npm ci` removes all packages, also the server that no lock file names.
   const script = `npm ci${SERVER[line] ?? ''} && ${positionals.length === 0 ? 'npm test' : some}`
   running = startIsolated(['bash', '-c', ENTER, 'enter', root, script], { stdio: 'inherit' })
   const [code] = await once(running, 'exit')

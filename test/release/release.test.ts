@@ -14,7 +14,10 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 
 /** A clone of its own, with the script as it is here. */
 const clone = join(temporaryDir('release'), 'clone')
-const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: clone, encoding: 'utf8' })
+/** Without the identity of a workflow, `publish` ends before it sends anything. */
+const env = { ...process.env, ACTIONS_ID_TOKEN_REQUEST_URL: '' }
+const run = (program: string, ...args: string[]) =>
+  spawnSync(program, args, { cwd: clone, env, encoding: 'utf8' })
 const release = (...args: string[]) => run('scripts/release.sh', ...args)
 const write = (path: string, text: string) => writeFileSync(join(clone, path), text)
 
@@ -72,7 +75,7 @@ test('the bill of materials names each package that is installed for production'
   const { packages } = JSON.parse(release('sbom').stdout) as { packages: { name: string }[] }
   const lock: Record<string, { name?: string; dev?: true }> = JSON.parse(read('package-lock.json')).packages
   const shipped = Object.entries(lock).filter(([, { dev }]) => dev !== true)
-  // A tool may bring another version of a package that is shipped, such as ajv.
+  // Names alone: a tool may bring another version of a package that is shipped, such as ajv.
   const expected = shipped.map(([path, { name }]) => name ?? path.replace(/.*node_modules\//, ''))
   assert.deepEqual(new Set(packages.map(({ name }) => name)), new Set(expected))
 })
@@ -82,19 +85,23 @@ interface Job {
   readonly steps: readonly { uses?: string; run?: string; with?: Record<string, unknown> }[]
 }
 
-test('each step of a workflow is an action at a commit, or a script of this repository; no token is left to them', () => {
+const ACTION = /^\w[\w-]*\/[\w-]+@[0-9a-f]{40}$/
+/** A script of this repository, or one of these programs; none is piped into another. */
+const COMMAND =
+  /^(\.ci\/run( release)?|(scripts\/release\.sh|npm (ci|run|install -g npm@[\d.]+)|git (config|merge-base)|gh release create)( [^|;&\n]+)?)$/
+
+test('each step of a workflow is an action at a commit, or commands of which each is known; no token is left to them', () => {
   for (const name of ['checks', 'docs', 'release']) {
     const { jobs, permissions } = parse(read(`.github/workflows/${name}.yml`))
     assert.deepEqual(permissions, { contents: 'read' })
     for (const job of Object.values<Job>(jobs))
       for (const { uses, run, with: inputs } of job.steps) {
-        assert.match(
-          uses ?? run ?? '',
-          /^(\w[\w-]*\/[\w-]+@[0-9a-f]{40}$|\.ci\/run( release)?$|scripts\/|npm |git (config|merge-base) )/,
-        )
+        if (uses !== undefined) assert.match(uses, ACTION)
+        else for (const command of run!.split(' && ')) assert.match(command, COMMAND)
         if (uses?.startsWith('actions/checkout@')) assert.equal(inputs?.['persist-credentials'], false, name)
+        // Packages that are installed, or whatever tests run, could use the job's identity.
         if (job.permissions?.['id-token'] !== undefined)
-          assert.doesNotMatch(run ?? '', /\.ci\/run|npm (ci|test)/)
+          assert.doesNotMatch(run ?? '', /\.ci\/run|npm (ci|run|test)/)
       }
   }
 })

@@ -179,7 +179,7 @@ for (const form of FORMS)
       for (const [name, text] of Object.entries(kept))
         assert.equal(await page.inputValue(`[name="${name}"]`), text)
       if (pwd !== undefined) {
-        await verified(page) // since WordPress' own script has the focus, and has emptied the field
+        await verified(page) // by then WordPress' own script has run, which takes the focus and empties the field
         await page.fill('[name="pwd"]', pwd)
       }
       await page.click('form:has(pow-gate) :is(button:not([type="button"]), [type="submit"])')
@@ -260,41 +260,46 @@ test('Contact Form 7: the element stands before the last paragraph above the but
   assert.equal(wordpress.php(`return strpos(powgate_cf7_field('${form}'), '<div');`), 0)
 })
 
-/** WPForms goes on after its hook, or Stripe ends the request within it. */
-const checkWpforms = (pays: 0 | 1, goesOn: 0 | 1) => `
+/** @param pays a form with a payment by Stripe @param endsEarly Stripe ends the request within the hook, because a bank asks the payer */
+const checkWpforms = (pays: boolean, endsEarly: boolean) => `
     function wpforms() { static $all; return $all = $all ?? (object) array('process' => (object) array('errors' => array())); }
-    if (${goesOn}) add_action('wpforms_process', 'powgate_wpforms_check', 5, 3);
     $form = array('id' => 7, 'payments' => array('stripe' => array('enable_one_time' => ${pays})));
-    $args = array(array(), array($call === 'early' ? 'payment_method_id' : 'payment_intent_id' => 'x'), $form);
-    ${goesOn} ? do_action('wpforms_process', ...$args) : powgate_wpforms_check(...$args);
+    $entry = array($call === 'early' ? 'payment_method_id' : 'payment_intent_id' => 'x'); // the second once a bank has asked
+    if (${endsEarly}) { powgate_wpforms_check(array(), $entry, $form); return !wpforms()->process->errors; }
+    add_action('wpforms_process', 'powgate_wpforms_check', 5, 3);
+    do_action('wpforms_process', array(), $entry, $form);
     return !wpforms()->process->errors;`
 
-/**
- * Calls of the plugin with one token: in the first line their kinds, with + if they must pass and - if not; then PHP that makes one of
- * the kind `$call`, and returns whether it has passed. An `early` call tests a form that is sent later.
- */
-const CALLS_WITH_ONE_TOKEN = {
-  "WooCommerce, PayPal's button": `early+ early+ early+ early+ early- send+ send-
-    if ($call === 'send') do_action('woocommerce_checkout_process');
+/** An early call passes three times more (powgate_verify_early), and then the send that it was for. */
+const EARLY_CALLS = 'early+ early+ early+ early+ early-'
+/** Calls with one token, whether each passes (+ or -), and PHP that makes one of the kind `$call`. Early calls test a form sent later. */
+const ONE_TOKEN: Readonly<Record<string, readonly [calls: string, php: string]>> = {
+  "WooCommerce, PayPal's button": [
+    `${EARLY_CALLS} send+ send-`,
+    `if ($call === 'send') do_action('woocommerce_checkout_process');
     powgate_check_checkout(array(), $errors = new WP_Error()); return !$errors->has_errors();`,
-  'WPForms, a bank asks': `early+ early- send+ send-${checkWpforms(1, 0)}`,
-  'WPForms, no bank asks': `early+ send-${checkWpforms(1, 1)}`,
-  'WPForms without a payment': `early+ send-${checkWpforms(0, 0)}`,
-  'Gravity Forms, "Save and continue"': `save+ save-
-    $_POST['gform_save'] = '1'; powgate_gravity_save(array('id' => 5));
+  ],
+  'WPForms, a bank asks': ['early+ early- send+ send-', checkWpforms(true, true)],
+  'WPForms, no bank asks': ['early+ send-', checkWpforms(true, false)],
+  'WPForms without a payment': ['early+ send-', checkWpforms(false, true)],
+  'Gravity Forms, "Save and continue"': [
+    'save+ save-',
+    `$_POST['gform_save'] = '1'; powgate_gravity_save(array('id' => 5));
     return '1' === $_POST['gform_save'] || powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)))['is_valid'];`,
-  'Gravity Forms, Stripe, "Next" to a page': `page+ early+ early+ early+ early+ early- page+ send+ send-
-    class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
+  ],
+  'Gravity Forms, Stripe, "Next" to a page': [
+    `page+ ${EARLY_CALLS} page+ send+ send-`,
+    `class GFFormDisplay { static $target; static function is_last_page($form) { return self::$target === 0; } }
     GFFormDisplay::$target = $call === 'page' ? 2 : 0;
     return powgate_gravity_check(array('is_valid' => true, 'form' => array('id' => 5)), $call === 'early' ? 'api-validate' : 'form-submit')['is_valid'];`,
+  ],
 }
 
-for (const [name, callsAndPhp] of Object.entries(CALLS_WITH_ONE_TOKEN))
+for (const [name, [calls, php]] of Object.entries(ONE_TOKEN))
   test(`${name}: a token passes once, and once more only if the first call took nothing`, async () => {
     const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
-    const [calls = '', ...php] = callsAndPhp.split('\n')
     for (const [index, call] of words(calls).entries()) {
-      const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${php.join('\n')}`)
+      const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${php}`)
       assert.equal(passed, call.endsWith('+'), `call ${index}: ${call}`)
     }
   })
@@ -316,7 +321,7 @@ test('a rule finds its field where PHP puts it, and a value as its handler may t
   const rules = words('form_fields[name] my.field items[] id=5 form=contact type=0').join('\n')
   configure({ fields: `${rules}\r\n\n topic = Contact us \r\n内容` })
   const isAsked = async (...sent: Parameters<typeof post>) => (await post(...sent)).text.includes(MISSING)
-  // Each has a rule's field, in the body or in the query, with a value that a handler may take for the rule's.
+  // Each has a rule's field, in the body or in the query, with a value that a handler may take for the rule's (powgate_is_like).
   const matching = 'form_fields[name]=A my.field=1 items[7]=1 id=-05 id[]=5 form=Contact+ form=contact! type='
   const moreMatching = 'topic=Contact+us 内容=1 data=a%3D1%26form_fields%255Bname%255D%3DA'
   for (const fields of words(matching, moreMatching))
@@ -391,7 +396,7 @@ test('people who are signed in are asked only if the owner says so, and other wa
 })
 
 async function signedIn(): Promise<Visit> {
-  configure({ on: ['comments'] })
+  configure({ on: ['comments'] }) // a log-in needs no token
   const visited = await visit('/wp-login.php')
   await visited.page.fill('#user_login', 'admin')
   await visited.page.fill('#user_pass', PASSWORD)
@@ -445,7 +450,7 @@ describe('while the service is away', () => {
     await comment(page, 'let pass during the outage')
     await page.waitForURL(/#comment-/)
     assert.match(wordpress.takeLog(), /powgate: let pass unchecked, no answer: /)
-    // The service would cut the connection, behind a proxy as in an outage, so it is not asked.
+    // No token is longer than 1024 characters, so the plugin refuses it without a call (verify.php), also in an outage.
     assert.equal((await spam(CONTACT, 'x'.repeat(1025))).status, 403)
   })
 })

@@ -1,7 +1,4 @@
-/**
- * compose.yaml: its settings exist and have valid values, and its files are there. Its grace period is longer than a
- * stop takes, and it grants no more rights than the service needs.
- */
+/** compose.yaml: its settings are valid, its files are there, its grace period outlasts a stop, and it grants no needless rights. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,7 +1,4 @@
-/**
- * The files for Kubernetes: the types of its objects, made from its OpenAPI document, know each field and value of them.
- * The objects fit each other, the settings and the metrics.
- */
+/** The files for Kubernetes: the types of its objects know each field and value, and the objects fit each other, settings and metrics. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

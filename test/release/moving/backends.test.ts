@@ -1,4 +1,4 @@
-/** Backends that nobody here wrote, each through its own code: only their settings name powgate's address and keys. */
+/** Backends that nobody here wrote, each through its own code: only settings (for Perl's, one argument) name powgate. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -12,7 +12,8 @@ import { EASY, TestService, UNLIMITED } from '../../harness/service.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const run = promisify(execFile)
-const PROXY = '127.255.255.254' // no visitor's address
+/** Visitors here have addresses that are not of this machine: a trusted proxy names them in X-Forwarded-For. */
+const PROXY = '127.255.255.254'
 const HOSTS = ['shop.example', 'www.shop.example']
 
 installNpmPackages(FOLDER)
@@ -36,7 +37,7 @@ const load = (name: string) => import(name)
 for (const [provider, path, canCheck] of [
   ['cloudflare-turnstile', '/turnstile/v0/siteverify', true],
   ['google-recaptcha', '/recaptcha/api/siteverify', true],
-  ['hcaptcha', '/siteverify', false], // for hCaptcha, better-auth checks neither action nor host
+  ['hcaptcha', '/siteverify', false], // of hCaptcha, better-auth takes a site key to send, but no action or host to check
 ] as const)
   test(`better-auth, ${provider}: an IPv6 visitor signs up, once; another network, action or host does not, if checked`, async () => {
     const { betterAuth } = await load('better-auth')
@@ -66,6 +67,7 @@ for (const [provider, path, canCheck] of [
       const url = 'https://shop.example/api/auth/sign-up/email'
       return (await auth.handler(new Request(url, { method: 'POST', headers, body }))).status
     }
+    // better-auth sends the /64 of the visitor's address, and powgate compares it so: the thief is in the next one.
     const visitor = '2001:db8:0:7:1:2:3:4'
     const token = await tokenFrom(visitor, 'www.shop.example', { action: 'sign_up' })
     assert.equal(await signUp(token, '2001:db8:0:8::1', 'thief@shop.example'), 403)
@@ -120,7 +122,7 @@ test('@nestlab/google-recaptcha: a token of its action and of a score high enoug
   await app.close()
 })
 
-/** Programs that use Debian's packages, set as http-api.md says. Each prints `true` or `false` for the token in its arguments. */
+/** Programs of Debian's packages, set as http-api.md says. Each prints whether its arguments pass: URL, API key, token, address. */
 const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
   'the recaptcha gem of Ruby, which asks by GET': [
     'ruby',
@@ -128,6 +130,7 @@ const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: stri
     `require 'recaptcha'
     Recaptcha.configure { |c| c.verify_url, c.secret_key = ARGV[0], ARGV[1] }
     include Recaptcha::Verify
+    # as a controller has it
     def request = Struct.new(:remote_ip).new(ARGV[3])
     puts verify_recaptcha(response: ARGV[2])`,
   ],
@@ -135,6 +138,7 @@ const PROGRAMS: Readonly<Record<string, readonly [command: string, ...args: stri
     'perl',
     '-MCaptcha::reCAPTCHA',
     '-e',
+    // The package has no setting for the address, so its own function gets another argument.
     `my ($url, @asked) = @ARGV;
     my $post = \\&Captcha::reCAPTCHA::_post_request;
     { no warnings 'redefine'; *Captcha::reCAPTCHA::_post_request = sub { $post->($_[0], $url, $_[2]) } }

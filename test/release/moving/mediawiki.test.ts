@@ -72,8 +72,7 @@ async function startWiki(mode: string): Promise<string> {
 const POST_FORM = /<form\b[^>]*\bmethod="post"[^>]*>[\s\S]*?<\/form>/
 const ENTITIES: Record<string, string> = { amp: '&', quot: '"', lt: '<', gt: '>', '#039': "'", '#43': '+' }
 
-/** An attribute's value, as a browser reads it. */
-function attribute(tag: string, name: string): string {
+function attributeOf(tag: string, name: string): string {
   const value = new RegExp(`\\s${name}=(?:"([^"]*)"|'([^']*)')`).exec(tag)
   const text = value?.[1] ?? value?.[2] ?? ''
   return text.replace(/&([#\w]+);/g, (all, entity) => ENTITIES[entity] ?? all)
@@ -115,9 +114,9 @@ class Visitor {
   async send(path: string, fields: Record<string, string>): Promise<Answer> {
     const { text } = await this.open(path)
     const form = POST_FORM.exec(text)?.[0] ?? ''
-    const hidden = (form.match(/<input\b[^>]*>/g) ?? []).filter(tag => attribute(tag, 'type') === 'hidden')
-    const given = Object.fromEntries(hidden.map(tag => [attribute(tag, 'name'), attribute(tag, 'value')]))
-    return this.open(attribute(form, 'action'), { ...given, ...fields })
+    const hidden = (form.match(/<input\b[^>]*>/g) ?? []).filter(tag => attributeOf(tag, 'type') === 'hidden')
+    const given = Object.fromEntries(hidden.map(tag => [attributeOf(tag, 'name'), attributeOf(tag, 'value')]))
+    return this.open(attributeOf(form, 'action'), { ...given, ...fields })
   }
 
   async hasAccount(name: string): Promise<boolean> {

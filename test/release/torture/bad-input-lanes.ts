@@ -14,7 +14,6 @@ export interface Seen {
 
 interface LaneOptions {
   readonly port: number
-  /** Number of inputs sent at the same time. */
   readonly lanes: number
   /** @returns undefined when there are no more inputs */
   next(): { readonly index: number; readonly input: BadInput; readonly from: string } | undefined

@@ -1,6 +1,4 @@
-/**
- * Bytes that no client of ours sends, as latin1 text. Apart from times and tokens, each follows from the seed and its number.
- */
+/** Bytes that no client of ours sends, as latin1 text. Apart from times and tokens, each follows from the seed and its number. */
 
 import { type V2Options, v2Header } from '../../harness/proxy-header.ts'
 import { Random } from '../../harness/random.ts'
@@ -65,8 +63,7 @@ const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> =
 
 const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
 
-/** Share of the clients that wait for an answer. */
-const WAITS = 0.85
+const WAITING_SHARE = 0.85 // of the clients
 
 const oddRequest = (random: Random) => random.pick(ROWS).bytes
 
@@ -78,7 +75,7 @@ export function randomOf(seed: number, index: number): Random {
 export function badInput(random: Random, genuine: Genuine): BadInput {
   const family = random.pick(WEIGHTED)
   const parts = [FAMILIES[family]![1](random, genuine)].flat()
-  return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITS) }
+  return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITING_SHARE) }
 }
 
 function endingOf(random: Random, waits: number): BadInput['ending'] {

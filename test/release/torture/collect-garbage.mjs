@@ -1,7 +1,4 @@
-/**
- * Loaded first into each process of a service. On SIGUSR2 the process collects all garbage. Then it writes the bytes that its
- * JavaScript heap keeps to a file named by its process id. See memory.ts.
- */
+/** Loaded first into each process of a service (memory.ts): on SIGUSR2 collects all garbage, and notes the bytes that its heap keeps. */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -16,7 +16,7 @@ type Failover = (load: RedemptionLoad, random: Random) => Promise<void>
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
   /** Ports of the servers that take writes, as a text to compare. */
-  primaries(): Promise<string>
+  primaryPorts(): Promise<string>
   readonly servers: readonly RedisServer[]
   stop(): Promise<void>
 }
@@ -26,18 +26,16 @@ const ZOMBIE_MS_MAX = 2000 // for which a thawed primary goes on as one, althoug
 /** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
+/** How often a failover is asked for: requests are refused, or given up, shortly after the failover before. */
+const REQUESTS_MAX = 10
 /** How often two servers that follow each other are set right. */
-const TRIES = 3
+const SETTLES_MAX = 3
 
 /** `promise.then(yes, no)` tells whether it was fulfilled. */
 const yes = () => true
 const no = () => false
 
-/**
- * Stops hosts while something happens, so that they notice nothing and go on with their old connections.
- *
- * @param pids a primary process before its workers, because it would kill workers that hang
- */
+/** Stops hosts while something happens, which they miss. @param pids a primary before its workers, or it would kill them as hung */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
     for (const pid of pids) signalIfThere(pid, name)
@@ -77,6 +75,16 @@ async function freezeUntil(
   }
 }
 
+/** Repeats a request that resolves with its answer; rejects with the last one if no failover came of it. */
+async function untilOver(request: () => Promise<unknown>, isOver: () => Promise<boolean>): Promise<void> {
+  let answer: unknown
+  for (let count = 0; count < REQUESTS_MAX; count++) {
+    answer = await request()
+    if (await isOver()) return
+  }
+  throw new Error(`no failover after ${REQUESTS_MAX} requests: ${answer}`)
+}
+
 export async function sentinelFailovers(): Promise<Failovers> {
   const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
   const another = async (than: RedisServer, ms = NEXT_MS) =>
@@ -84,13 +92,12 @@ export async function sentinelFailovers(): Promise<Failovers> {
       const primary = await sentinels.primary()
       return primary === than ? undefined : primary
     })
-  /** Repeats the request: Sentinels refuse it until the failover before has ended, and may give up one that they began. */
+  /** Sentinels refuse the request until the failover before has ended, and may give up one that they began. */
   const failOverOnRequest = async () => {
     const primary = await sentinels.primary()
-    for (let isOver = false; !isOver; ) {
-      await eventually(NEXT_MS, 'a failover is begun', () => sentinels.failover().then(yes, no))
-      isOver = await another(primary, GIVEN_UP_MS).then(yes, no)
-    }
+    const isBegun = () => sentinels.failover().then(yes, no)
+    const request = () => eventually(NEXT_MS, 'a failover is begun', isBegun)
+    await untilOver(request, () => another(primary, GIVEN_UP_MS).then(yes, no))
   }
   /** Makes a thawed primary a replica, after it has gone on as a primary for a while. */
   const demote = async (server: RedisServer, random: Random) => {
@@ -109,7 +116,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     url: sentinels.url,
     isCluster: false,
     primaryFor: () => sentinels.primary(),
-    primaries: async () => String((await sentinels.primary()).port),
+    primaryPorts: async () => String((await sentinels.primary()).port),
     servers: sentinels.servers,
     stop: () => sentinels.stop(),
     kinds: {
@@ -150,7 +157,7 @@ export async function clusterFailovers(): Promise<Failovers> {
    * without slots, which no node makes a replica again: then it is told to follow the other.
    */
   const settles = async (one: RedisServer, other: RedisServer) => {
-    for (let count = 0; count < TRIES; count++) {
+    for (let count = 0; count < SETTLES_MAX; count++) {
       if (await follows([one, other], GIVEN_UP_MS).then(yes, no)) return
       const [isOne, isOther] = await Promise.all([one, other].map(each => cluster.ownsSlots(each).catch(no)))
       if (isOne && !isOther) await cluster.makeReplica(other, one).catch(() => {})
@@ -178,10 +185,8 @@ export async function clusterFailovers(): Promise<Failovers> {
     async (load, random) => {
       const { primary, heir } = await pair(load, random)
       // The other nodes vote for no second failover of a primary within two node timeouts: the asking node gets no answer.
-      for (let isOver = false; !isOver; ) {
-        await heir.ask('cluster', 'failover', ...how).catch(() => {})
-        isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
-      }
+      const request = () => heir.ask('cluster', 'failover', ...how).catch((error: Error) => error)
+      await untilOver(request, () => takesOver(heir, GIVEN_UP_MS).then(yes, no))
       await settles(primary, heir)
     }
   const frozen = async (load: RedemptionLoad, random: Random, onThaw: () => void) => {
@@ -193,7 +198,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     url: cluster.url,
     isCluster: true,
     primaryFor,
-    primaries: async () => String((await cluster.primaries()).map(({ port }) => port)),
+    primaryPorts: async () => String((await cluster.primaries()).map(({ port }) => port)),
     servers: cluster.servers,
     stop: () => cluster.stop(),
     kinds: {

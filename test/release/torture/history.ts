@@ -1,20 +1,12 @@
-/**
- * All calls to the service and their outcomes, to be checked afterwards.
- *
- * Without an answer it is unknown whether the service did what was requested: such a call is `unknown`, not `failed`.
- */
+/** All calls to the service, to be checked afterwards. A call without an answer is `unknown`, not `failed`: the service may have acted. */
 
 import type { Answer } from '../../harness/http.ts'
 
 type Outcome =
-  /** 200. */
-  | 'ok'
-  /** 4xx: the service checked the request and did nothing. */
-  | 'refused'
-  /** No connection was made, so nothing was sent. */
-  | 'failed'
-  /** No answer, or 503: the store may have done it without confirming it in time. */
-  | 'unknown'
+  | 'ok' // 200
+  | 'refused' // 4xx: the service checked the request and did nothing
+  | 'failed' // no connection was made, so nothing was sent
+  | 'unknown' // no answer, or 503: the store may have done it without confirming it in time
 
 export interface Call {
   /** What the call is about: the index of a token, for example. */

@@ -1,17 +1,14 @@
 /** How much memory the processes of a service keep, and whether it grows. */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processUsage } from '../../harness/measure.ts'
-import { workerPids } from '../../harness/processes.ts'
+import { signalIfThere, workerPids } from '../../harness/processes.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 import type { Run } from './run.ts'
 
-/**
- * Collects the garbage of a service's processes, and tells what stays. A heap decides itself when it collects, also when
- * idle. That alone can turn a worker of 100 MiB into one of 150.
- */
+/** Tells what stays after a collection: left alone, a heap chooses when it collects, which can turn 100 MiB of a worker into 150. */
 export class KeptMemory {
   readonly #dir = temporaryDir('kept')
   readonly env = {
@@ -21,10 +18,13 @@ export class KeptMemory {
 
   /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */
   collect(pids: readonly number[]): void {
-    for (const pid of pids) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGUSR2')
+    for (const pid of pids) {
+      rmSync(join(this.#dir, String(pid)), { force: true }) // or it would be read if this collection is late
+      signalIfThere(pid, 'SIGUSR2')
+    }
   }
 
-  /** @returns KiB of JavaScript objects, without those of buffers, after the last collection; Infinity before the first */
+  /** @returns KiB of JavaScript objects, without those of buffers, after the collection that was requested; Infinity before its end */
   kibOf(pid: number): number {
     const path = join(this.#dir, String(pid))
     // The file may be empty while it is being written.
@@ -47,7 +47,7 @@ interface Kept {
   readonly livingKib: number
 }
 
-/** What these processes keep while no requests come. */
+/** What these processes keep while no requests come: the least of several looks. */
 async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolean): Promise<Kept[]> {
   const looks: Kept[][] = []
   while (looks.length < COLLECTIONS[isFull ? 'full' : 'bounded']) {
@@ -63,14 +63,10 @@ async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolea
   }))
 }
 
-/**
- * Measures what the processes of a service keep before a load.
- *
- * @param pid the service's primary process
- * @returns compares with it what they keep after the load, of so many requests; in a bounded run nothing is judged
- */
+/** Measures what a service's processes keep. @param pid its primary @returns compares with it what they keep after so many requests */
 export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
-  const pids = [pid, ...workerPids(pid)] // the primary first; what they keep is in the same order
+  // The primary first; what they keep is in the same order. Left out is the store process, which keeps what it stores.
+  const pids = [pid, ...workerPids(pid)]
   const allBefore = await settled(kept, pids, run.isFull)
   const settledAtMs = performance.now()
   return async (requests: number): Promise<void> => {
@@ -78,11 +74,11 @@ export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
     for (const [index, { residentBytes, livingKib }] of (await settled(kept, pids, run.isFull)).entries()) {
       const [before, name] = [allBefore[index]!, index === 0 ? 'the primary' : `worker ${index - 1}`]
       const ratio = residentBytes / before.residentBytes
-      run.checkTime(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
+      run.checkMeasured(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
       const bytes = (requests * LIVING_GROWTH_BYTES_A_REQUEST) / (pids.length - 1) // of each worker
       const mostKib = LIVING_GROWTH_KIB + (index === 0 ? minutes * PRIMARY_KIB_A_MINUTE : bytes / 1024)
       const grownKib = livingKib - before.livingKib
-      run.checkTime(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')
+      run.checkMeasured(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')
     }
   }
 }

@@ -18,8 +18,7 @@ const SHARDS = 16
 const LANES = 3 // races at the same time
 /** Addresses of backends, used in turn. Each has connections of its own, and of so many every worker gets some. */
 const BACKENDS = 12
-/** Tokens older than this are not tried again. */
-const KEEP_MS = 120_000
+const TRIED_AGAIN_MS_MAX = 120_000 // from a token's minting on
 /** A redemption so shortly before a failover may not have reached a replica. */
 const LATEST_MS = 1000
 const WELL_MS = 60_000
@@ -51,7 +50,7 @@ export type RedemptionLoad = Awaited<ReturnType<typeof openRedemptionLoad>>
 
 export async function openRedemptionLoad(run: Run, name: string, options: LoadOptions, random: Random) {
   const { topology, hosts, racers } = options
-  const env = { POWGATE_REDIS_SHARDS: String(SHARDS), ...options.env, REDIS_URL: topology.url }
+  const env = { ...options.env, POWGATE_REDIS_SHARDS: String(SHARDS), REDIS_URL: topology.url }
   const services = await Promise.all(Array.from({ length: hosts }, () => run.service('shared', env)))
   const [first] = services as [TestService]
   const sites = await Promise.all(
@@ -62,8 +61,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
   const clients = services.map(({ url }) => new Client(url))
   const history = run.history(name)
   const tokens: Token[] = []
-  /** Index of the oldest token that is still tried. */
-  let oldest = 0
+  let oldest = 0 // index of the oldest token that is still tried
   const sitesBeingRead = new Set<number>() // by learnEpoch
 
   /** The hash tag in the keys of the site's shard. */
@@ -110,7 +108,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
 
   async function retryOnce(): Promise<void> {
     const now = performance.now()
-    while (oldest < tokens.length && now - tokens[oldest]!.mintedMs > KEEP_MS) oldest++
+    while (oldest < tokens.length && now - tokens[oldest]!.mintedMs > TRIED_AGAIN_MS_MAX) oldest++
     if (oldest < tokens.length) await redeemAtEach(oldest + random.below(tokens.length - oldest))
   }
 
@@ -144,7 +142,7 @@ export async function openRedemptionLoad(run: Run, name: string, options: LoadOp
       return new Set(refusals.map(({ subject }) => subject)).size
     },
     /** Redeems again, through every host, what was redeemed in the last second before `beforeMs`. @returns how many tokens */
-    async retryLatest(beforeMs: number): Promise<number> {
+    async redeemLatestAgain(beforeMs: number): Promise<number> {
       const from = history.calls.findLastIndex(({ endedMs }) => endedMs < beforeMs - LATEST_MS) + 1
       const latest = history.calls.slice(from)
       const done = latest.filter(({ endedMs, outcome }) => outcome === 'ok' && endedMs <= beforeMs)

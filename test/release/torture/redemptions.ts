@@ -2,36 +2,36 @@
 
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
-import { mintNonce } from '../../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS } from '../../../src/domain/nonce.ts'
 import { mintToken, type TokenClaims } from '../../../src/domain/token.ts'
+import { NONCE_LENGTH } from '../../../src/protocol/proof.ts'
 import type { Random } from '../../harness/random.ts'
 import { TEST_SECRET } from '../../harness/service.ts'
 import type { History } from './history.ts'
 import type { Run } from './run.ts'
 
-const VISITOR = '127.0.0.1'
+const ANY_VISITOR = parseAddress('127.0.0.1')! // these redemptions name no visitor's address
 
 const keyring = new Keyring([TEST_SECRET])
 
-/** What tokens of a site contain whose redemption records are kept under one epoch of the store. */
+/** What all tokens of one site have in common while its store keeps its epoch. */
 export type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimes'>
 
 /** A challenge of a site that is FREE, issued now as the service does: any counter solves it. */
 export function nonceOf(claims: MintedClaims, random: Random, siteKey: string, from: string): string {
   const { lifetimes, storeEpoch } = claims
   const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
-  return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, random.below(2 ** 14))
+  const randomBits = random.below(2 ** NONCE_RANDOM_BITS)
+  return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, randomBits)
 }
 
 export function tokenOf(claims: MintedClaims, random: Random): string {
-  const issuedAtMs = Date.now()
-  const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512) // the first 32 of the 41 bits of a nonce's time
   return mintToken(keyring, {
     ...claims,
-    issuedAtMs,
-    nonce: high.toString(16).padStart(8, '0') + random.hex(24),
+    issuedAtMs: Date.now(),
+    nonce: random.hex(NONCE_LENGTH), // a redemption compares it, but does not read it
     counter: random.below(2 ** 31),
-    address: parseAddress(VISITOR)!,
+    address: ANY_VISITOR,
     score: 1,
   })
 }

@@ -23,8 +23,8 @@ interface RunOptions {
 }
 
 const PROBLEMS_MAX = 5000
-/** The service's log message for an exception during a request. */
-const FAULT = 'a request ran into a fault'
+/** The event in the log of an exception that nobody caught. */
+const FAULT = '"event":"fault"'
 
 class Records {
   /** What was done, for example "10,000 tokens x 64 on redis". */
@@ -108,8 +108,8 @@ export class Run {
     this.check(found.length === 0, () => `${kind}: ${found.length}, such as ${first()}`)
   }
 
-  /** A time, or a ratio of times: reported in any run, judged in a full one. */
-  checkTime(name: string, value: number, max: number, unit = 'ms'): void {
+  /** What other work on the machine makes worse, such as a time: reported in any run, judged in a full one. */
+  checkMeasured(name: string, value: number, max: number, unit = 'ms'): void {
     this.figure(name, `${shortened(value)} ${unit} (aim: at most ${max} ${unit})`)
     if (this.isFull)
       this.check(value <= max, `${name}: ${shortened(value)} ${unit}, more than ${max} ${unit}`)
@@ -172,11 +172,7 @@ function shortened(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
 }
 
-/**
- * Runs one case to its end; an exception of the case is recorded as a problem.
- *
- * @returns the verdict, as `--json` prints it; its command repeats the same run
- */
+/** Runs one case to its end; its exception is a problem. @returns the verdict, as `--json` prints it, with a command that repeats it */
 export async function runCase(one: TortureCase, options: RunOptions) {
   const run = new Run(options)
   const startedAtMs = performance.now()

@@ -1,7 +1,4 @@
-/**
- * What can go wrong with a Redis that is running: how each sickness begins, and how it is cured. A replaced password, READONLY,
- * LOADING, a full memory and flushed scripts are in test/store/.
- */
+/** What goes wrong with a running Redis. (A replaced password, READONLY, LOADING, full memory and flushed scripts: test/store/.) */
 
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,6 +34,8 @@ export interface Sickness {
   readonly strike: (patient: Patient) => Promise<Cure>
   /** Whether redemptions can succeed all the same. */
   readonly isMild?: true
+  /** Whether a reply can miss the store deadline, so that a call is refused, which is no fault. */
+  readonly isLate?: true
   /** Undefined: 5. */
   readonly seconds?: number
 }
@@ -55,6 +54,8 @@ function onTheWay(
 }
 
 const late = (delayMs: () => number): Illness => ({ kind: 'slow', delayMs })
+
+const SOMETIMES_LATE = { isMild: true, isLate: true, seconds: 10 } as const
 
 async function freeze({ redis }: Patient): Promise<Cure> {
   redis.freeze()
@@ -91,7 +92,7 @@ export const SICKNESSES: readonly Sickness[] = [
   }),
   onTheWay('every reply byte by byte', () => ({ kind: 'bytes' }), { isMild: true }),
   onTheWay('every reply 1 s late', () => late(() => 1000), { seconds: 10 }),
-  onTheWay('replies up to 1 s late', random => late(() => random.below(1000)), { isMild: true, seconds: 10 }),
+  onTheWay('replies up to 1 s late', random => late(() => random.below(1000)), SOMETIMES_LATE),
   onTheWay('black hole', () => ({ kind: 'black-hole' }), { seconds: 10 }),
   onTheWay('connections refused', () => ({ kind: 'refuse' })),
   { name: 'MISCONF (snapshots fail)', strike: failSnapshots },

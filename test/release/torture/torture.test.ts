@@ -1,7 +1,4 @@
-/**
- * The torture suite in small. Each case takes some seconds, makes the same choices every time, and judges no times.
- * `npm run torture`, by hand, runs the full sizes.
- */
+/** The torture suite in small, with the same choices every time; no times are judged. `npm run torture`, by hand, runs the full sizes. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,7 +1,4 @@
-/**
- * The widget in pages of other libraries: those that read forms by their fields' names, old zone.js, and packages that have a
- * vendor's address in their code.
- */
+/** The widget beside libraries: those that read forms by field names, old zone.js, and packages with a vendor's address in their code. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,6 +1,7 @@
 /**
- * React, Vue and Svelte in Chromium with a running service: third-party wrappers with the scripts of /compat/, and the
- * element itself. Vendors' npm packages for backends redeem the tokens.
+ * React, Vue and Svelte in Chromium with a running service: third-party wrappers with the scripts of /compat/, the element itself,
+ * and our own wrappers of it (client/page). Vendors' npm packages for backends redeem the tokens. Pages reach the service through a
+ * gateway, as another origin; backends call it directly.
  */
 
 import assert from 'node:assert/strict'
@@ -24,12 +25,13 @@ const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 installNpmPackages(FOLDER)
 
 const TURNSTILE = 'src="/compat/turnstile.js?render=explicit"'
-const OWN_TURNSTILE = `id="cf-turnstile-script" ${TURNSTILE}`
+/** By this id @marsidev/react-turnstile finds a script that is there already. */
+const TURNSTILE_BY_ID = `id="cf-turnstile-script" ${TURNSTILE}`
 const RECAPTCHA = 'src="/compat/recaptcha.js?render=explicit"'
 
-/** `script`: in the page before the app, where a wrapper cannot be told another address than its vendor's, or the app needs the element. */
+/** `script`: attributes of a script before the app, for a wrapper that knows only its vendor's address, or for the element itself. */
 const WRAPPERS: readonly (readonly [app: string, field: string, name: string, script?: string])[] = [
-  ['turnstile-react', 'cf-turnstile-response', '@marsidev/react-turnstile', OWN_TURNSTILE],
+  ['turnstile-react', 'cf-turnstile-response', '@marsidev/react-turnstile', TURNSTILE_BY_ID],
   ['turnstile-vue', 'cf-turnstile-response', 'vue-turnstile', TURNSTILE],
   ['hcaptcha-react', 'h-captcha-response', '@hcaptcha/react-hcaptcha'],
   ['hcaptcha-vue', 'h-captcha-response', '@hcaptcha/vue3-hcaptcha'],
@@ -42,7 +44,7 @@ const WRAPPERS: readonly (readonly [app: string, field: string, name: string, sc
   ['page-vue', 'powgate-token', 'powgate-page/vue'],
 ]
 
-/** Some backends' packages have a vendor's address in their code: all connections of HTTPS lead to the service instead. */
+/** hcaptcha and express-recaptcha have their vendor's address in their code: all connections of HTTPS lead to the service instead. */
 https.globalAgent = Object.assign(new https.Agent(), {
   createConnection: () => connect(service.port, '127.0.0.1'),
 })
@@ -77,7 +79,7 @@ const BACKENDS: Readonly<Record<string, readonly Backend[]>> = {
     },
     response => {
       const backend = new (need('express-recaptcha').RecaptchaV2)(site.siteKey, site.apiKey)
-      backend._api.verify = '/siteverify'
+      backend._api.verify = '/siteverify' // its path is Google's
       const request = { body: { 'g-recaptcha-response': response } }
       return new Promise(resolve => backend.verify(request, (code: string | null) => resolve(code ?? 'ok')))
     },
@@ -142,7 +144,7 @@ for (const [app, field, name, script] of WRAPPERS)
     assert.equal(fields.get(field), sent)
     assert.equal(fields.has('powgate-token'), field === 'powgate-token')
     assert.deepEqual(notes.pageErrors, [])
-    const unspent = [sent, renewed]
+    const unspent = [sent, renewed] // a field has two backends at most
     for (const redeem of BACKENDS[field]!) {
       const token = unspent.shift()!
       assert.equal(await redeem(token), 'ok')

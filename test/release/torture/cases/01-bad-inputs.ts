@@ -1,8 +1,7 @@
 /**
  * A million inputs that none of our clients sends: no answer of powgate is a 5xx, and no process ends.
- *
- * Overload protection is off (POWGATE_OVERLOAD_MS=0). Otherwise most of such a flood would be refused unread with 503, and
- * would test nothing. The full run of case 2 sends odd requests to a service that sheds load.
+ * Overload protection is off, as in all services that the harness starts. Otherwise most of such a flood would be refused unread
+ * with 503, and would test nothing. The full run of case 2 sends odd requests to a service that sheds load.
  */
 
 import { Client, solutionOf } from '../../../harness/client.ts'
@@ -12,7 +11,7 @@ import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
 import type { Random } from '../../../harness/random.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
-import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
+import { type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest } from '../../../proxy/observer.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
@@ -28,20 +27,15 @@ const LANES = 400
 const SENDING_SHARE = 0.6
 const CLIENTS = 250
 
-interface Part {
-  readonly name: string
-  readonly kind: StoreKind
-  readonly hasProxyHeaders: boolean
-}
-
 /** The numbers of a part's inputs begin at a multiple of this, so that each part has others. */
 const PART_NUMBERS = 2 ** 24
 
-const PARTS: readonly Part[] = [
+const PARTS = [
   { name: 'redis', kind: 'redis', hasProxyHeaders: false },
   { name: 'embedded', kind: 'embedded', hasProxyHeaders: false },
   { name: 'PROXY protocol', kind: 'embedded', hasProxyHeaders: true },
-]
+] as const
+type Part = (typeof PARTS)[number]
 
 export const badInputs: TortureCase = {
   number: 1,
@@ -54,7 +48,6 @@ export const badInputs: TortureCase = {
 }
 
 const clientAddress = (index: number) => `127.40.1.${index % CLIENTS}`
-/** Addresses of the trusted proxies, in parts with proxies. */
 const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
 
 async function runPart(run: Run, part: Part): Promise<void> {
@@ -73,6 +66,7 @@ async function runPart(run: Run, part: Part): Promise<void> {
   await service.untilReady(service.url, site)
   const workers = workerPids(service.pid)
   const honest = await honestVisitors(service, site, part)
+  run.defer(() => honest.stop())
   const { see, statuses } = judging(run)
   const claims = await claimsAt(service.url, site)
 
@@ -114,7 +108,7 @@ async function runPart(run: Run, part: Part): Promise<void> {
   run.check(!hasErrors, `errors in the log:\n${service.output.slice(-2000)}`)
 }
 
-/** Tokens that the service would accept, and solutions too where no PROXY header names another address. Any counter solves the challenges. */
+/** Tokens and solutions that the service would accept (any counter solves them), if no PROXY header names another address. */
 function genuineFrom(random: Random, from: string, site: TestSite, claims: MintedClaims): Genuine {
   return {
     ...site,

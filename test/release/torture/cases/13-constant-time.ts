@@ -12,7 +12,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseAddress } from '../../../../src/addresses/address.ts'
 import { equalInConstantTime, Keyring } from '../../../../src/domain/keyring.ts'
-import { mintNonce, readNonce } from '../../../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS, readNonce } from '../../../../src/domain/nonce.ts'
 import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../../src/domain/site.ts'
 import { mintToken, readToken } from '../../../../src/domain/token.ts'
 import type { Random } from '../../../harness/random.ts'
@@ -36,7 +36,7 @@ export const constantTime: TortureCase = {
     const { random } = run
     run.size(`${samples.toLocaleString('en-US')} samples of 8 calls for each target`)
     const [compared, ...others] = targets(random)
-    const control = timingOf({ ...compared!, accepts: stopsEarly }, samples)
+    const control = absoluteTOf({ ...compared!, accepts: stopsEarly }, samples)
     run.figure('control, stops at the first difference: |t|', control)
     run.check(control > CONTROL_T_MIN, `the control has |t| ${control}: this would not find a difference`)
     for (const target of [compared!, ...others]) {
@@ -50,22 +50,16 @@ export const constantTime: TortureCase = {
 function judge(run: Run, target: TimingTarget, samples: number): void {
   const ts: number[] = []
   const isAnyBelow = () => ts.some(t => t < T_MAX)
-  while (!isAnyBelow() && ts.length < RUNS_MAX) ts.push(timingOf(target, samples))
+  while (!isAnyBelow() && ts.length < RUNS_MAX) ts.push(absoluteTOf(target, samples))
   const told = ts.map(t => t.toFixed(2)).join(', then ')
   run.figure(`${target.name}: |t|`, told)
   run.check(isAnyBelow(), `${target.name}: |t| ${told}`)
 }
 
-interface Input {
-  readonly given: string
-  /** What the given text is compared with. */
-  readonly right: unknown
-}
-
 interface TimingTarget {
   readonly name: string
-  /** Makes an input of class 0 or 1, by the same steps for both, because the position in memory affects the time. */
-  input(of: number): Input
+  /** Makes a text of class 0 or 1 and what it is compared with, by the same steps: the position in memory affects the time. */
+  input(of: number): { readonly given: string; readonly right: unknown }
   accepts(given: string, right: unknown): boolean
 }
 
@@ -80,8 +74,10 @@ function targets(random: Random): TimingTarget[] {
     const claims = { ...bound, siteTag: random.hex(10), score: 1, issuedAtMs: Date.now() }
     return mintToken(keyring, { ...claims, nonce: random.hex(32), counter: random.between(10_000, 99_999) })
   }
-  const newNonce = () =>
-    mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, random.below(2 ** 14))
+  const newNonce = () => {
+    const randomBits = random.below(2 ** NONCE_RANDOM_BITS)
+    return mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, randomBits)
+  }
   const isNonce = (given: string) =>
     readNonce(keyring, given, binding, Number.POSITIVE_INFINITY).status === 'genuine'
   /** A right text is made, and given with another character at the first or the last of these places (negative: from the end). */
@@ -138,14 +134,10 @@ function flat(text: string): string {
 /** Calls timed together: reading the clock takes as long as a short call. */
 const CALLS = 8
 const WARM_UP_SHARE = 0.05
-/**
- * Number of inputs made before they are measured. Each is measured once. Its position in memory also affects the time, so
- * several samples of one input would not be independent.
- */
+/** Inputs made before they are measured, each once: its position in memory affects the time, so samples of one would be related. */
 const INPUTS = 250
 
-/** @returns |t| */
-function timingOf({ name, input, accepts }: TimingTarget, samples: number): number {
+function absoluteTOf({ name, input, accepts }: TimingTarget, samples: number): number {
   const warmUp = Math.ceil(samples * WARM_UP_SHARE)
   // The classes come from a cipher: the generator of the other choices is too weak for statistics.
   const classes = Uint8Array.from(randomBytes(samples + warmUp), byte => byte & 1)

@@ -5,5 +5,6 @@ import { app, noteAs, siteKey } from './page.js' // which tells how tests use an
 
 const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()
+// The page has the script already: the package would load it from the vendor.
 const props = { ref, siteKey, injectScript: false, onSuccess: noteAs('passed'), onExpire: noteAs('expired') }
 createRoot(app).render(createElement(Turnstile, props))
