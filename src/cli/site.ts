@@ -201,7 +201,7 @@ async function runList(input: Input): Promise<void> {
   if (input.has('json')) return printJson(sites)
   if (sites.length === 0) {
     const lost = (await remembered()).sites.length
-    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), false).slice(1)}`) // "There are no sites ..."
+    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), { isStart: false }).slice(1)}`) // "There are no sites ..."
     const text = `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}`
     return printLine(`${text}: ${restoreSteps()}`)
   }
