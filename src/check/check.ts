@@ -160,7 +160,7 @@ async function checkPorts(config: Config, sites: readonly SiteRecord[], findings
     return (await isThisService(config, sites)) ?? atAdminPort !== 'no powgate' // no answer: its connections may be full
   })
   if (admin === undefined) return false
-  // While a service waits for its store, it has no other port than this. One that is ready would have the main port too.
+  // A service that waits for its store has no other port than this. One that is ready would have the main port too.
   const isOurs = isRunning ? atAdminPort !== 'no powgate' : atAdminPort === 'waiting'
   return checkPort(admin, 'POWGATE_ADMIN_', findings, async () => isOurs)
 }

@@ -19,6 +19,7 @@ function steps(...colors: [color: string, from: number | null][]) {
   return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
 }
 
+/** Red below 1. */
 const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
 const UP_OR_AWAY = {
   ...RED_AT_0,
@@ -116,7 +117,7 @@ const TEXTS = {
   scoreAndTime:
     'A score of 1 is a person, 0 a bot. Where a site has a target solve time, 95 % of the solutions at its base difficulty should come within it.',
   timesLost:
-    'up: 1 if every shard of the store answers every worker. Each worker counts its own outages and the new epochs that it saw.',
+    'up: 1 if every shard of the store answers every worker; workers without it: how many, by what they meet. Each worker counts its own outages and the new epochs that it saw.',
   lostOrDiffering:
     'Workers serve lost sites from memory; after a restart they refuse them. Hosts that differ refuse what the others issue. Both must be 0.',
   evictions: 'Each eviction refuses what was issued before. It must be 0.',
@@ -129,7 +130,7 @@ const TEXTS = {
 const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 /**
- * @param id must never change, because links to panels have it; a new one is above all others
+ * @param id must never change, because links to panels have it; a new panel gets the next above the highest below 100
  * @param about the text that describes the panel, or the metric whose help does
  * @param queries by their curves' names, in which Grafana replaces {{label}} by the label's value
  */
@@ -281,6 +282,7 @@ const PROCESSES = [
   panel(46, 'Last SIGHUP', 'reloadDone', UNITLESS, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
+/** A table has no legend, so its query has no name. */
 const BUILDS = [
   panel(39, 'Versions', 'build', TABLE, { '': sum(seriesOf('build'), 'instance, version, node') }),
   panel(53, 'HTTP server', 'serverBuild', TABLE, {
@@ -289,7 +291,7 @@ const BUILDS = [
   panel(47, 'Signing keys', 'signingKeys', TABLE, { '': sum(seriesOf('signingKey'), 'instance, id') }),
 ]
 
-/** Each heading has lines of panels below it. The panels of a line share its width. Ids of headings must not change either. */
+/** Each heading has lines of panels below it, which share the line's width. Ids of headings, from 1000 on, must not change either. */
 const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: object[]][]][] = [
   [1000, 'Health', [4, HEALTH]],
   [1001, 'Traffic', [8, TRAFFIC]],
@@ -319,11 +321,12 @@ function sectionsJson(): object[] {
 }
 
 function variable(name: string, label: string, query: string) {
-  // Hosts without POWGATE_DEPLOYMENT are under none of its values.
+  // All is a regular expression of all values, which a host without POWGATE_DEPLOYMENT has none of. Each has an instance.
   const all = { includeAll: true, ...(name === 'deployment' && { allValue: '.*' }) }
   const asked = { datasource: DATA_SOURCE, query: { query, refId: name }, definition: query }
   const current = { selected: true, text: ['All'], value: ['$__all'] }
-  return { name, label, type: 'query', ...asked, refresh: 2, sort: 1, multi: true, ...all, current }
+  const choices = { refresh: 2, sort: 1 } // asked for anew when the range changes, and in alphabetical order
+  return { name, label, type: 'query', ...asked, ...choices, multi: true, ...all, current }
 }
 
 const WORKERS = METRICS.workers.name
@@ -338,10 +341,10 @@ const DASHBOARD = {
   uid: 'powgate',
   tags: ['powgate'],
   description: 'Health, traffic, refusals, scores, latencies, store and workers of powgate.',
-  schemaVersion: 39,
+  schemaVersion: 39, // Grafana's, of this form of JSON
   version: 1,
   editable: true,
-  graphTooltip: 1,
+  graphTooltip: 1, // all graphs show the moment that is pointed at in one
   timezone: 'browser',
   refresh: '30s',
   time: { from: 'now-3h', to: 'now' },

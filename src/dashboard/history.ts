@@ -21,10 +21,11 @@ const MINUTE_MS = 60_000
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 /**
- * A site is told as unredeemed if none of its tokens was redeemed for 60 steps, ten minutes, while at least 10 should have been: as large a
- * share of its visitors as redeemed one over the day before. Where 10 are expected, none comes by chance once in e^10, 22,000 times.
+ * A site is told as unredeemed if none of its tokens was redeemed for ten minutes, while at least so many should have been: as large a
+ * share of its visitors as redeemed one over the day before. If 10 are expected, the chance that none comes is e^-10, 1 in 22,000.
  */
-const [UNREDEEMED_MIN, UNREDEEMED_STEPS_MIN] = [10, 60]
+const UNREDEEMED_MIN = 10
+const UNREDEEMED_STEPS_MIN = 60 // of 10 s
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
 export type DashboardData = ReturnType<History['view']> & {
@@ -72,6 +73,7 @@ export class History {
     const { steps } = ofRange
     const aheadMs = this.#aheadMs()
     const all = ofRange.columns(null)
+    // Each site has one tally, of all its requests. Those of sites without numbers of their own have the key OTHER_SITES (steps.ts).
     const sites = ofRange.siteKeys
       .flatMap(siteKey => ofRange.columns(siteKey).tallies('requests', () => siteKey))
       .sort((one, other) => other.total - one.total)
@@ -189,10 +191,9 @@ function workersOf(steps: Steps['steps'], all: Columns) {
   }
 }
 
+/** The answers that count as `what`; those that redeem come from two endpoints. */
 function answersOf(columns: Columns, what: TrafficCount): readonly number[] {
-  const series = [...TRAFFIC.keys()].filter(labels => TRAFFIC.get(labels) === what)
-  const counters = series.map(labels => columns.counter(`requests ${labels}`))
-  return counters[0]!.map((_, step) => sum(counters.map(counts => counts[step]!)))
+  return columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
 }
 
 function trafficOf(columns: Columns) {
@@ -215,6 +216,8 @@ function bitsOf(columns: Columns, puzzle: PuzzleName) {
   return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 
+const REDEEMING_ENDPOINTS = ENDPOINT_NAMES.filter(name => ENDPOINTS[name].counts.ok === 'redeemed')
+
 /** Label values of the metric `requests`. */
 type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]
 
@@ -223,6 +226,6 @@ function isRefusal(...[, , outcome]: AnswerLabels): boolean {
 }
 
 function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  const isToRedeem = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
-  return isToRedeem && isRefusal(...labels)
+  const [endpoint] = labels
+  return REDEEMING_ENDPOINTS.some(name => name === endpoint) && isRefusal(...labels)
 }
