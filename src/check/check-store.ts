@@ -105,27 +105,22 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
-  if (!existsSync(dataDir)) {
-    findings.facts.push([
-      'sites',
-      'none yet: the start makes the directory, and a site for pages of this machine',
-    ])
+  const noneYet = (then: string) => {
+    findings.facts.push(['sites', `none yet: ${then}`])
     return NONE_YET
   }
+  if (!existsSync(dataDir))
+    return noneYet('the start makes the directory, and a site for pages of this machine')
   const accessWarning = accessWarningOf(dataDir)
   if (accessWarning !== undefined) findings.warnings.push(accessWarning)
-  const noneYet = () => {
-    const text = 'none yet: unless you create one first, the start makes one for pages of this machine'
-    findings.facts.push(['sites', text])
-    return NONE_YET
-  }
-  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServedFrom(dataDir)) return noneYet()
+  const firstStart = 'unless you create one first, the start makes one for pages of this machine'
+  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServedFrom(dataDir)) return noneYet(firstStart)
   const sites = await openSiteStore(config, warning => findings.warnings.push(warning))
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()
     await tryRequests(store.requests, findings)
-    return (await isFirstStart(config, sites)) ? noneYet() : await countSites(sites, findings)
+    return (await isFirstStart(config, sites)) ? noneYet(firstStart) : await countSites(sites, findings)
   } finally {
     await store.close()
     await sites.close()

@@ -1,7 +1,4 @@
-/**
- * `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md: secret, addresses, store and sites,
- * limits, admin port. It changes nothing that lasts.
- */
+/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. It changes nothing that lasts. */
 
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -225,10 +222,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 
 const ANSWER_MS = 3000
 
-/**
- * @param proxies must send a PROXY protocol header, also this machine if it is one
- * @returns the answer's JSON; undefined if none comes within ANSWER_MS, for whatever reason
- */
+/** @param proxies must send a PROXY protocol header, also this machine if it is one. @returns JSON; undefined if none comes in ANSWER_MS */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {
   const socket = connect(port, host)
   try {

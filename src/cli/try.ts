@@ -142,7 +142,9 @@ async function runTry(input: Input): Promise<void> {
   }
 
   // This part runs in the site's backend, which gets the token with the form.
-  if (vendor !== undefined) await checkScript(url, vendor.scriptPath)
+  const script = vendor && (await fetchText(url, vendor.scriptPath)).response
+  if (vendor !== undefined && script?.status !== 200)
+    throw new OperatorError(`GET ${vendor.scriptPath} answered ${script?.status}`)
   const form = new URLSearchParams({ secret: apiKey, response: token })
   const redemption =
     vendor === undefined
@@ -179,11 +181,6 @@ function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
   const ownPort = portOf(own)
   const isOwnPort = ownPort === 0 || ownPort === portOf(url) // PORT 0 takes a free port, which the settings do not tell
   return isOwnPort && (url.hostname === own.hostname || isLoopback(url.hostname.replace(/[[\]]/g, '')))
-}
-
-async function checkScript(url: string, script: string): Promise<void> {
-  const { status } = (await fetchText(url, script)).response
-  if (status !== 200) throw new OperatorError(`GET ${script} answered ${status}`)
 }
 
 /** Prints each field beside its documented value; an undocumented field may have any. @throws OperatorError if one differs */

@@ -19,10 +19,9 @@ function steps(...colors: [color: string, from: number | null][]) {
   return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
 }
 
-/** Red below 1. */
-const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
+const RED_BELOW_1 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
 const UP_OR_AWAY = {
-  ...RED_AT_0,
+  ...RED_BELOW_1,
   mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
 }
 
@@ -62,7 +61,7 @@ const TABLE: PanelKind = {
     defaults: { unit: 'short' },
     overrides: [{ matcher: { id: 'byRegexp', options: 'Time|Value' }, properties: HIDDEN }],
   },
-  target: { range: false, instant: true, format: 'table' }, // a single value, at the end of the range
+  target: { range: false, instant: true, format: 'table' }, // a single value, at the end of the range; a table has no legend
 }
 
 const INTERVAL = '[$__rate_interval]'
@@ -152,7 +151,7 @@ function panel(
 
 const HEALTH = [
   panel(2, 'Store', 'storeUp', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
-  panel(3, 'Workers', 'workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
+  panel(3, 'Workers', 'workers', stat('short', RED_BELOW_1), { Workers: sum(seriesOf('workers')) }),
   panel(5, 'Challenges', 'requests', stat('reqps'), { Challenges: challenges }),
   panel(6, 'Verifications', 'requests', stat('reqps'), { Verifications: verified }),
   panel(7, 'Redemptions', 'requests', stat('reqps'), { Redemptions: redeemed }),
@@ -207,9 +206,8 @@ const SCORES = [
   panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
 
-type LatencyIds = Readonly<Record<EndpointName, number>>
-const LATENCY_IDS: LatencyIds = { challenge: 100, verify: 101, 'verify-token': 102, siteverify: 103 }
-const LATENCY = Object.entries(LATENCY_IDS).map(([name, id]) => {
+const LATENCY_IDS = { challenge: 100, verify: 101, 'verify-token': 102, siteverify: 103 }
+const LATENCY = Object.entries(LATENCY_IDS satisfies Record<EndpointName, number>).map(([name, id]) => {
   const queries = percentiles('requestSeconds', `endpoint="${name}"`)
   return panel(id, `Latency of /${name}`, 'requestSeconds', SECONDS, queries)
 })
@@ -282,7 +280,6 @@ const PROCESSES = [
   panel(46, 'Last SIGHUP', 'reloadDone', UNITLESS, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
-/** A table has no legend, so its query has no name. */
 const BUILDS = [
   panel(39, 'Versions', 'build', TABLE, { '': sum(seriesOf('build'), 'instance, version, node') }),
   panel(53, 'HTTP server', 'serverBuild', TABLE, {

@@ -141,7 +141,9 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(ofSite.sumOf('requests', isRefusedRedemption)),
+      redemptionsRefused: sum(
+        ofSite.sumOf('requests', (endpoint, _, outcome) => redeems(endpoint) && isRefusal(outcome)),
+      ),
       faults: sum(all.sumOf('faults')),
       verifyP99Ms: all.quantileMs('requestSeconds verify', 0.99),
       storeP99Ms: all.quantileMs('storeSeconds', 0.99),
@@ -203,8 +205,8 @@ function trafficOf(columns: Columns) {
     failed: answersOf(columns, 'failed'),
     redeemed: answersOf(columns, 'redeemed'),
     /** Only the four endpoints count, because a scanner's wrong paths would outnumber visitors. */
-    refused: columns.sumOf('requests', (...labels) => labels[0]! in ENDPOINTS && isRefusal(...labels)),
-    refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
+    refused: columns.sumOf('requests', (endpoint, _, outcome) => endpoint in ENDPOINTS && isRefusal(outcome)),
+    refusals: columns.tallies('requests', (_, __, outcome) => (isRefusal(outcome) ? outcome : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
     scores: columns.bucketTotals('scores'),
@@ -216,16 +218,11 @@ function bitsOf(columns: Columns, puzzle: PuzzleName) {
   return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 
-const REDEEMING_ENDPOINTS = ENDPOINT_NAMES.filter(name => ENDPOINTS[name].counts.ok === 'redeemed')
-
-/** Label values of the metric `requests`. */
-type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]
-
-function isRefusal(...[, , outcome]: AnswerLabels): boolean {
+/** The metric `requests` has the labels endpoint, status and outcome. */
+function isRefusal(outcome: string): boolean {
   return outcome !== 'ok' && outcome !== 'failed'
 }
 
-function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  const [endpoint] = labels
-  return REDEEMING_ENDPOINTS.some(name => name === endpoint) && isRefusal(...labels)
+function redeems(endpoint: string): boolean {
+  return TRAFFIC.get(`${endpoint} 200 ok`) === 'redeemed'
 }

@@ -53,7 +53,7 @@ export function serviceState(
       ...backends.unbound.map(({ text }) => ({ text, isOverLimit: false })),
     ],
     isProxyUntrusted: farthestFromZero('proxyUntrusted') > 0,
-    /** How far a host's clock is from that of Redis, as the worker that is farthest off sees it. */
+    /** The distance of the host's clock from that of Redis, as the worker that is farthest off sees it. */
     clockApartSeconds: farthestFromZero('clockOffset'),
     evictedKeys: farthestFromZero('evictedKeys'),
     /** True before the start is done too, when the gauge is not set. */

@@ -60,8 +60,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
   })
   found.dropEarlier()
-  const nonces = new Set(found.records.map(({ nonce }) => nonce))
-  nonces.delete(undefined) // some records have none
+  const nonces = new Set<unknown>(found.records.flatMap(({ nonce }) => nonce ?? []))
   if (kind !== 'nonce' && nonces.size > 0)
     await eachLine(paths, stdinFd, line => {
       const record = line.includes('nonce') ? parseLine(line) : undefined

@@ -216,7 +216,7 @@ function pathItem(endpoint: EndpointName): Json {
   const operation = {
     ...asIs,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
-    ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
+    ...(isCrossOrigin ? { parameters: [{ $ref: '#/components/parameters/SiteKey' }] } : {}),
     ...(bodyContent === undefined ? {} : { requestBody: { required: true, content: bodyContent } }),
     responses: { ...responses, 200: { description: answer, headers, content } },
   }
@@ -231,8 +231,6 @@ const SITE_KEY_PARAMETER: Json = {
   schema: { type: 'string', pattern: SITE_KEY_PATTERN },
   example: EXAMPLES.siteKey,
 }
-
-const SITE_KEY_REF: Json = { $ref: '#/components/parameters/SiteKey' }
 
 function schemaRef(name: string): Json {
   return { $ref: `#/components/schemas/${name}` }

@@ -64,27 +64,23 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, revision, records }
 }
 
-/**
- * A key of the file is written if the store lacks it, or has an older copy, be it of another site or secret. A key without a time
- * replaces none. No copy revives a key that the store has as revoked: it may come from a store that never heard of the revocation.
- */
+/** A key of the file is written if the store lacks it, or has an older copy, be it of another site or secret. One without a time replaces none. */
 function replaces(key: KeyEntry, stored: ApiKeyRecord | undefined): boolean {
   if (stored === undefined) return true
+  // A store that never heard of the revocation may have a newer copy.
   const wouldRevive = stored.revokedAt !== null && (key.revokedAt ?? null) === null
   return timeOf(key) > updatedAtOf(stored) && !wouldRevive
 }
 
 const timeOf = (key: KeyEntry) => updatedAtOf({ createdAt: 0, ...key })
 
-/**
- * Names the fields that the file gives, and in which the stored key, which stays, has another value. Of an older copy only a revocation
- * counts that the store lacks, and of a key that is revoked in the store only the revocation.
- */
+/** Names the fields in which the stored key, which stays, differs from what the file gives. Of an older copy only a revocation counts. */
 function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
   const isRevoked = stored.revokedAt !== null
   const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
   const differs = (field: 'name' | 'expiresAt' | 'revokedAt') =>
     key[field] !== undefined && key[field] !== (stored[field] ?? null)
+  // Nothing else matters of a revoked key.
   if (isRevoked) return !isOlderCopy && differs('revokedAt') ? ['revokedAt'] : []
   const fields = isOlderCopy ? (['revokedAt'] as const) : (['name', 'expiresAt', 'revokedAt'] as const)
   return fields.filter(differs)

@@ -144,8 +144,7 @@ export function diffWithFile(
     const fields = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
     // may set none of them on plan free. Such fields are those in which the record differs from what is in effect of it.
-    const recordInEffect = { ...after, ...inEffect(after) }
-    const withoutEffect = siteChanges(recordInEffect, after).map(({ field }) => field)
+    const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isCopy = entry.updatedAt !== undefined
     if (isCopy && !isNew && updatedAt < updatedAtOf(before) && fields.length > 0)
       problems.push(
