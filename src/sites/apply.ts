@@ -80,8 +80,7 @@ function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
   const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
   const differs = (field: 'name' | 'expiresAt' | 'revokedAt') =>
     key[field] !== undefined && key[field] !== (stored[field] ?? null)
-  // Nothing else matters of a revoked key.
-  if (isRevoked) return !isOlderCopy && differs('revokedAt') ? ['revokedAt'] : []
+  if (isRevoked) return !isOlderCopy && differs('revokedAt') ? ['revokedAt'] : [] // nothing else matters of it
   const fields = isOlderCopy ? (['revokedAt'] as const) : (['name', 'expiresAt', 'revokedAt'] as const)
   return fields.filter(differs)
 }

@@ -9,7 +9,7 @@ export interface PowGateVerified {
   /** Leading zero bits. */
   difficulty: number
   solveTimeMs: number
-  /** Where it was solved: in a worker of your origin, in a frame of the service, in a worker of a blob, or on the page's own thread. */
+  /** The place of the solver: in a worker of your origin, in a frame of the service, in a worker of a blob, or on the page's own thread. */
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script' | 'gpu'
   threads: number

@@ -23,7 +23,7 @@ export const scriptNonce = script?.nonce
  * injected `<base>` changes what `src` says.
  */
 const codeEndpoint = serviceIn(`${new Error().stack}`)
-/** For elements without the attribute `endpoint`, or with an empty one. `src` may do here, because no code of this endpoint gets the page's rights. */
+/** Elements without the attribute `endpoint`, or with an empty one, use this one. No code of it gets the page's rights, so `src` may name it. */
 const defaultEndpoint = codeEndpoint ?? serviceIn(script?.src)
 
 /** The part of an address of widget.js that names the service. */
