@@ -10,7 +10,7 @@ import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts, namesOf, problemsWith } from '../process/host-registry.ts'
 import { isFirstStart } from '../sites/prepare-start.ts'
 import { siteWarnings } from '../sites/sites.ts'
-import { hasServedFrom, opennessOf, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
+import { accessWarningOf, hasServedFrom, prepareDataDir, socketPath } from '../store/embedded/data-dir.ts'
 import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { differences } from '../store/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
@@ -41,7 +41,7 @@ const AMPLE_LIMIT = 30
 /** The nonce and the token of a trial are valid for this time. The store keeps what it writes of them for some minutes. */
 const VALID_MS = 1000
 
-/** Stands for the sites that the start will make. `check` compares it by identity: an empty list of sites deserves a warning, this does not. */
+/** Stands for the site that the start will make. `check` compares it by identity: another empty list deserves a warning, this does not. */
 export const NONE_YET: readonly SiteRecord[] = []
 
 /** @returns the store's sites; undefined if they cannot be read */
@@ -69,8 +69,8 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
     findings.facts.push(['other hosts', namesOf(others) || 'none'])
     // A living namesake is probably the running service. Its `shared` values may differ, because a SIGHUP or a restart will change them:
     // that is a note. Its secrets must fit already, because old and new workers serve side by side while a SIGHUP renews them.
-    const withSecrets = livingNamesakes.map(host => ({ ...host, shared: own.shared }))
-    const problems = problemsWith([...others, ...withSecrets], own)
+    const comparedBySecretsAlone = livingNamesakes.map(host => ({ ...host, shared: own.shared }))
+    const problems = problemsWith([...others, ...comparedBySecretsAlone], own)
     findings.problems.push(...problems)
     for (const found of livingNamesakes.flatMap(host => differences(own, host)))
       if (!problems.includes(found))
@@ -105,27 +105,22 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!isSecretToBeMade(config)) resolveSecrets(config) // refuses a damaged secret, and here makes none
-  if (!existsSync(dataDir)) {
-    findings.facts.push([
-      'sites',
-      'none yet: the start makes the directory, and a site for pages of this machine',
-    ])
+  const noneYet = (then: string) => {
+    findings.facts.push(['sites', `none yet: ${then}`])
     return NONE_YET
   }
-  const openness = opennessOf(dataDir)
-  if (openness !== undefined) findings.warnings.push(openness)
-  const noneYet = () => {
-    const text = 'none yet: unless you create one first, the start makes one for pages of this machine'
-    findings.facts.push(['sites', text])
-    return NONE_YET
-  }
-  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServedFrom(dataDir)) return noneYet()
+  if (!existsSync(dataDir))
+    return noneYet('the start makes the directory, and a site for pages of this machine')
+  const accessWarning = accessWarningOf(dataDir)
+  if (accessWarning !== undefined) findings.warnings.push(accessWarning)
+  const firstStart = 'unless you create one first, the start makes one for pages of this machine'
+  if (!existsSync(join(dataDir, SITES_JSONL)) && !hasServedFrom(dataDir)) return noneYet(firstStart)
   const sites = await openSiteStore(config, warning => findings.warnings.push(warning))
   const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()
     await tryRequests(store.requests, findings)
-    return (await isFirstStart(config, sites)) ? noneYet() : await countSites(sites, findings)
+    return (await isFirstStart(config, sites)) ? noneYet(firstStart) : await countSites(sites, findings)
   } finally {
     await store.close()
     await sites.close()
@@ -161,8 +156,8 @@ async function tryOne(store: RequestStore): Promise<void> {
   const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + VALID_MS
-  const siteKey = `check ${nonce}` // This is no site's key, so the site's tag and limit are 0.
-  // With `counts` false no meter counts the proof. The store then only reads these times (`AddressTags.firstProofNames`).
+  const siteKey = `check ${nonce}` // This is no site's key. Such a request has the site's tag 0, and its limit 0, which is none.
+  // With `counts` false no meter counts the proof, so `free` is not needed, and the store only reads the times of these names.
   const firstProofs = ['e:born', 'e:born:check'] as const
   const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [], counts: false }
   const visit = { addressKey, siteTag: 0, addressLimit: AMPLE_LIMIT, siteLimit: 0, metering }

@@ -38,7 +38,8 @@ async function examine(config: Config, env: NodeJS.ProcessEnv, findings: Finding
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  // Asked before `checkStore`, which may open an embedded store itself: workers whose own store is dead would find that one, and seem well.
+  // Asked before `checkStore`, which may open an embedded store itself: workers whose store process died would connect to that one, and
+  // seem well.
   const ofService = await askDashboard(config)
   const storedSites = await checkStore(config, findings)
   for (const siteKey of config.metricsSites)
@@ -48,8 +49,9 @@ async function examine(config: Config, env: NodeJS.ProcessEnv, findings: Finding
   describeWatching(config, findings)
   const isOurs = await checkPorts(config, storedSites ?? [], findings)
   const sitesLost = isOurs ? passOnWarnings(ofService, findings) : 0
-  const hasNone = storedSites !== undefined && storedSites !== NONE_YET && !storedSites.some(isNotDemo)
-  if (hasNone && sitesLost === 0) findings.warnings.push(noSitesText(config, false))
+  const willHaveOne = storedSites === NONE_YET || storedSites?.some(isNotDemo)
+  if (storedSites !== undefined && !willHaveOne && sitesLost === 0)
+    findings.warnings.push(noSitesText(config, { isStart: false }))
   checkKernel(config, findings)
 }
 
@@ -149,14 +151,14 @@ function checkKernel({ proxyProtocol, connectionsMax }: Config, { warnings, note
 async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings) {
   const { adminHost: host, adminPort: port } = config
   const admin = port === undefined ? undefined : { host, port }
-  /** Undefined if no powgate answers there. */
   const isReady = admin && (await ask(admin, '/readyz'))?.ok
+  const atAdminPort = isReady === undefined ? 'no powgate' : isReady ? 'ready' : 'waiting'
   const isRunning = await checkPort(config, '', findings, async () => {
-    return (await isThisService(config, sites)) ?? isReady !== undefined // no answer: its connections may be full
+    return (await isThisService(config, sites)) ?? atAdminPort !== 'no powgate' // no answer: its connections may be full
   })
   if (admin === undefined) return false
-  // A service that waits for its store answers only at its admin port, with "not ready".
-  const isOurs = isRunning ? isReady !== undefined : isReady === false
+  // A service that waits for its store has no other port than this. One that is ready would have the main port too.
+  const isOurs = isRunning ? atAdminPort !== 'no powgate' : atAdminPort === 'waiting'
   return checkPort(admin, 'POWGATE_ADMIN_', findings, async () => isOurs)
 }
 
@@ -176,6 +178,7 @@ function passOnWarnings(service: Partial<ServiceState>, { warnings }: Findings):
   for (const difference of differences)
     warnings.push(`the running service and another host of its store refuse each other: ${difference}`)
   if (!isReloadDone) warnings.push('the last SIGHUP has not renewed all running workers: see the log')
+  // Before all other warnings: whoever restarts the service because of one of them loses these sites.
   if (sitesLost > 0)
     warnings.unshift(
       `the store has lost ${sitesLost} sites or API keys, which the running service remembers: ${restoreSteps()}`,
@@ -219,7 +222,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 
 const ANSWER_MS = 3000
 
-/** @param proxies must send a PROXY protocol header, also this machine if it is one. @returns the answer's JSON, if it has one */
+/** @param proxies must send a PROXY protocol header, also this machine if it is one. @returns JSON; undefined if none comes in ANSWER_MS */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {
   const socket = connect(port, host)
   try {

@@ -186,8 +186,6 @@ function validText(name: string, rule: ValueRule, text: string): string {
   throw new UsageError(`${name}: expected ${rule.expects}${got}${suggestion}`)
 }
 
-const HELP_FLAG: Flag = { about: 'Print this help.' }
-
 export function overview(commands: readonly Command[]): string {
   const calls = commands.map(({ name, positionals, about }) => {
     return [[name, ...positionals.map(positionalWord)].join(' '), about] as const
@@ -218,7 +216,7 @@ Examples:
 }
 
 export async function commandHelp(command: Command): Promise<string> {
-  const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
+  const flags = Object.entries<Flag>({ ...command.flags, help: { about: 'Print this help.' } })
   const positionals = command.positionals.map(({ name, expects }) => [name, expects] as const)
   const { program = PROGRAM } = command
   return `${command.about}

@@ -75,7 +75,7 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
     about: 'Revoke an API key for good. Workers refuse it within two seconds.',
     positionals: [KEY_ID],
     example: EXAMPLE_KEY_ID,
-    run: runRevoke,
+    run: input => runChange(input, 'key revoke', { revokedAt: Date.now() }, () => 'is revoked'),
   },
 ]
 
@@ -122,10 +122,6 @@ async function runUpdate(input: Input): Promise<void> {
   await runChange(input, 'key update', keyOptions(input), ({ name, expiresAt }) =>
     [...(renamed ? [`is called "${name}" and`] : []), `ends: ${expiryText(expiresAt)}`].join(' '),
   )
-}
-
-async function runRevoke(input: Input): Promise<void> {
-  await runChange(input, 'key revoke', { revokedAt: Date.now() }, () => 'is revoked')
 }
 
 async function runChange(

@@ -130,7 +130,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     name: 'site schema',
     about: 'Print the JSON Schema of such a file, for editors and checks.',
     example: '> sites.schema.json',
-    run: runSchema,
+    run: async input => printDocument(input, (await import('../sites/schema.ts')).EXPORT_FILE_SCHEMA),
   },
 ]
 
@@ -201,7 +201,7 @@ async function runList(input: Input): Promise<void> {
   if (input.has('json')) return printJson(sites)
   if (sites.length === 0) {
     const lost = (await remembered()).sites.length
-    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), false).slice(1)}`) // "There are no sites ..."
+    if (lost === 0) return printLine(`T${noSitesText(commandSettings(), { isStart: false }).slice(1)}`) // "There are no sites ..."
     const text = `There are no sites in ${nameOfStore()}, but the running service remembers ${lost}`
     return printLine(`${text}: ${restoreSteps()}`)
   }
@@ -221,7 +221,11 @@ async function runShow(input: Input): Promise<void> {
     const apiKeys = keys.map(({ siteKey: _, ...key }) => key)
     return printJson({ ...site, traffic: { usualRate }, apiKeys })
   }
-  printPairs([...siteLines(site), ['usual rate', usualRateText(usualRate)]])
+  const rateText =
+    usualRate === undefined
+      ? 'not known before an address returns'
+      : `${usualRate.toFixed(2)} proofs a second of returning addresses`
+  printPairs([...siteLines(site), ['usual rate', rateText]])
   printLine('')
   printKeys(keys)
 }
@@ -230,12 +234,6 @@ async function runShow(input: Input): Promise<void> {
 async function usualRateOf(store: SiteStore, { siteKey, usualRate = 0 }: SiteRecord) {
   const perMinute = await store.readUsualRate(siteKey)
   return perMinute === undefined ? undefined : Math.max(perMinute / 60, usualRate)
-}
-
-function usualRateText(perSecond: number | undefined): string {
-  return perSecond === undefined
-    ? 'not known before an address returns'
-    : `${perSecond.toFixed(2)} proofs a second of returning addresses`
 }
 
 async function runUpdate(input: Input): Promise<void> {
@@ -303,11 +301,6 @@ async function runExport(input: Input): Promise<void> {
     return exportFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
   })
   printDocument(input, file)
-}
-
-async function runSchema(input: Input): Promise<void> {
-  const { EXPORT_FILE_SCHEMA } = await import('../sites/schema.ts')
-  printDocument(input, EXPORT_FILE_SCHEMA)
 }
 
 /** Prints a line for each field, so that version control shows what changed; with --json all is on one line. */

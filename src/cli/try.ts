@@ -136,11 +136,15 @@ async function runTry(input: Input): Promise<void> {
   }
   const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
-  if (token === null)
+  if (token === null) {
+    if (isJson) printJson({ url, challenge, solved, verification })
     throw new OperatorError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
+  }
 
   // This part runs in the site's backend, which gets the token with the form.
-  if (vendor !== undefined) await checkScript(url, vendor.scriptPath)
+  const script = vendor && (await fetchText(url, vendor.scriptPath)).response
+  if (vendor !== undefined && script?.status !== 200)
+    throw new OperatorError(`GET ${vendor.scriptPath} answered ${script?.status}`)
   const form = new URLSearchParams({ secret: apiKey, response: token })
   const redemption =
     vendor === undefined
@@ -179,12 +183,6 @@ function isOwnService(urlGiven: string | undefined, ownUrl: string): boolean {
   return isOwnPort && (url.hostname === own.hostname || isLoopback(url.hostname.replace(/[[\]]/g, '')))
 }
 
-async function checkScript(url: string, script: string): Promise<void> {
-  const signal = AbortSignal.timeout(ANSWER_MS_MAX)
-  const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual', signal })
-  if (status !== 200) throw new OperatorError(`GET ${script} answered ${status}`)
-}
-
 /** Prints each field beside its documented value; an undocumented field may have any. @throws OperatorError if one differs */
 function compare(answer: Fields, documented: Fields, isSilent: boolean): void {
   const json = (value: unknown) => JSON.stringify(value) ?? '-'
@@ -215,29 +213,32 @@ async function callService<Answer>(
   body?: object,
 ): Promise<{ answer: Answer; ms: number }> {
   const [method, path] = call.split(' ') as [string, string]
-  const target = url.replace(/\/+$/, '') + path
   const isForm = body instanceof URLSearchParams // `fetch` sets its type
   const start = performance.now()
-  let response: Response
-  let text: string
-  try {
-    response = await fetch(target, {
-      method,
-      headers: body === undefined || isForm ? headers : { ...headers, 'Content-Type': 'application/json' },
-      ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
-      redirect: 'manual', // a redirected POST would lose its body, and credentials go nowhere else
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
-    })
-    text = await response.text()
-  } catch (error) {
-    throw new OperatorError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
-  }
+  const { response, text } = await fetchText(url, path, {
+    method,
+    headers: body === undefined || isForm ? headers : { ...headers, 'Content-Type': 'application/json' },
+    ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
+  })
   const ms = performance.now() - start
   const answer = parseObject(text)
   if (response.status !== 200)
     throw new OperatorError(`${call} answered ${response.status}${explanation(response, answer)}`)
   if (answer === undefined) throw new OperatorError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
+}
+
+/** @throws OperatorError if no whole answer comes in time */
+async function fetchText(url: string, path: string, init: RequestInit = {}) {
+  const target = url.replace(/\/+$/, '') + path
+  try {
+    const signal = AbortSignal.timeout(ANSWER_MS_MAX)
+    // A redirected POST would lose its body, and credentials go nowhere else.
+    const response = await fetch(target, { ...init, redirect: 'manual', signal })
+    return { response, text: await response.text() }
+  } catch (error) {
+    throw new OperatorError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
+  }
 }
 
 function explanation(response: Response, answer: Fields | undefined): string {

@@ -25,7 +25,7 @@ export class Columns {
     return this.#ringIndexes.map(index => ring?.[index] ?? 0)
   }
 
-  /** Adds up all series of a metric, or those whose labels the filter accepts. */
+  /** Adds up all series of a metric, or those whose labels the filter accepts, as one tally; zeros if nothing was counted. */
   sumOf(metricKey: MetricKey, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
     const [all] = this.tallies(metricKey, (...labels) => (filter(...labels) ? 'all' : undefined))
     return all?.counts ?? this.#ringIndexes.map(() => 0)
@@ -56,10 +56,11 @@ export class Columns {
     return this.#buckets(series).map(sum)
   }
 
-  /** A histogram's mean in each step. */
+  /** A histogram's mean in each step, in the metric's unit. */
   means(series: FlatName): Curve {
     const sums = this.counter(`${series} sum`)
-    return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
+    const scale = metricOf(series)?.scale ?? 1
+    return this.#perStep(series, (counts, step) => rounded(sums[step]! / scale / sum(counts)))
   }
 
   /** The upper bound of the highest bucket with a count. The last bucket has no upper bound, so it counts as the one before. */

@@ -19,9 +19,9 @@ function steps(...colors: [color: string, from: number | null][]) {
   return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
 }
 
-const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
+const RED_BELOW_1 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
 const UP_OR_AWAY = {
-  ...RED_AT_0,
+  ...RED_BELOW_1,
   mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
 }
 
@@ -61,7 +61,7 @@ const TABLE: PanelKind = {
     defaults: { unit: 'short' },
     overrides: [{ matcher: { id: 'byRegexp', options: 'Time|Value' }, properties: HIDDEN }],
   },
-  target: { range: false, instant: true, format: 'table' }, // a single value, at the end of the range
+  target: { range: false, instant: true, format: 'table' }, // a single value, at the end of the range; a table has no legend
 }
 
 const INTERVAL = '[$__rate_interval]'
@@ -116,7 +116,7 @@ const TEXTS = {
   scoreAndTime:
     'A score of 1 is a person, 0 a bot. Where a site has a target solve time, 95 % of the solutions at its base difficulty should come within it.',
   timesLost:
-    'up: 1 if every shard of the store answers every worker. Each worker counts its own outages and the new epochs that it saw.',
+    'up: 1 if every shard of the store answers every worker; workers without it: how many, by what they meet. Each worker counts its own outages and the new epochs that it saw.',
   lostOrDiffering:
     'Workers serve lost sites from memory; after a restart they refuse them. Hosts that differ refuse what the others issue. Both must be 0.',
   evictions: 'Each eviction refuses what was issued before. It must be 0.',
@@ -129,7 +129,7 @@ const TEXTS = {
 const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 /**
- * @param id must never change, because links to panels have it; a new one is above all others
+ * @param id must never change, because links to panels have it; a new panel gets the next above the highest below 100
  * @param about the text that describes the panel, or the metric whose help does
  * @param queries by their curves' names, in which Grafana replaces {{label}} by the label's value
  */
@@ -151,7 +151,7 @@ function panel(
 
 const HEALTH = [
   panel(2, 'Store', 'storeUp', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
-  panel(3, 'Workers', 'workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
+  panel(3, 'Workers', 'workers', stat('short', RED_BELOW_1), { Workers: sum(seriesOf('workers')) }),
   panel(5, 'Challenges', 'requests', stat('reqps'), { Challenges: challenges }),
   panel(6, 'Verifications', 'requests', stat('reqps'), { Verifications: verified }),
   panel(7, 'Redemptions', 'requests', stat('reqps'), { Redemptions: redeemed }),
@@ -206,9 +206,8 @@ const SCORES = [
   panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
 
-type LatencyIds = Readonly<Record<EndpointName, number>>
-const LATENCY_IDS: LatencyIds = { challenge: 100, verify: 101, 'verify-token': 102, siteverify: 103 }
-const LATENCY = Object.entries(LATENCY_IDS).map(([name, id]) => {
+const LATENCY_IDS = { challenge: 100, verify: 101, 'verify-token': 102, siteverify: 103 }
+const LATENCY = Object.entries(LATENCY_IDS satisfies Record<EndpointName, number>).map(([name, id]) => {
   const queries = percentiles('requestSeconds', `endpoint="${name}"`)
   return panel(id, `Latency of /${name}`, 'requestSeconds', SECONDS, queries)
 })
@@ -289,7 +288,7 @@ const BUILDS = [
   panel(47, 'Signing keys', 'signingKeys', TABLE, { '': sum(seriesOf('signingKey'), 'instance, id') }),
 ]
 
-/** Each heading has lines of panels below it. The panels of a line share its width. Ids of headings must not change either. */
+/** Each heading has lines of panels below it, which share the line's width. Ids of headings, from 1000 on, must not change either. */
 const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: object[]][]][] = [
   [1000, 'Health', [4, HEALTH]],
   [1001, 'Traffic', [8, TRAFFIC]],
@@ -319,11 +318,12 @@ function sectionsJson(): object[] {
 }
 
 function variable(name: string, label: string, query: string) {
-  // Hosts without POWGATE_DEPLOYMENT are under none of its values.
+  // All is a regular expression of all values, which a host without POWGATE_DEPLOYMENT has none of. Each has an instance.
   const all = { includeAll: true, ...(name === 'deployment' && { allValue: '.*' }) }
   const asked = { datasource: DATA_SOURCE, query: { query, refId: name }, definition: query }
   const current = { selected: true, text: ['All'], value: ['$__all'] }
-  return { name, label, type: 'query', ...asked, refresh: 2, sort: 1, multi: true, ...all, current }
+  const choices = { refresh: 2, sort: 1 } // asked for anew when the range changes, and in alphabetical order
+  return { name, label, type: 'query', ...asked, ...choices, multi: true, ...all, current }
 }
 
 const WORKERS = METRICS.workers.name
@@ -338,10 +338,10 @@ const DASHBOARD = {
   uid: 'powgate',
   tags: ['powgate'],
   description: 'Health, traffic, refusals, scores, latencies, store and workers of powgate.',
-  schemaVersion: 39,
+  schemaVersion: 39, // Grafana's, of this form of JSON
   version: 1,
   editable: true,
-  graphTooltip: 1,
+  graphTooltip: 1, // all graphs show the moment that is pointed at in one
   timezone: 'browser',
   refresh: '30s',
   time: { from: 'now-3h', to: 'now' },

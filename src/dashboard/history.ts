@@ -21,10 +21,11 @@ const MINUTE_MS = 60_000
 /** Sites with a row in the panel of the busiest ones. */
 const BUSIEST_MAX = 7
 /**
- * A site is told as unredeemed if none of its tokens was redeemed for 60 steps, ten minutes, while at least 10 should have been: as large a
- * share of its visitors as redeemed one over the day before. Where 10 are expected, none comes by chance once in e^10, 22,000 times.
+ * A site is told as unredeemed if none of its tokens was redeemed for ten minutes, while at least so many should have been: as large a
+ * share of its visitors as redeemed one over the day before. If 10 are expected, the chance that none comes is e^-10, 1 in 22,000.
  */
-const [UNREDEEMED_MIN, UNREDEEMED_STEPS_MIN] = [10, 60]
+const UNREDEEMED_MIN = 10
+const UNREDEEMED_STEPS_MIN = 60 // of 10 s
 
 /** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
 export type DashboardData = ReturnType<History['view']> & {
@@ -72,6 +73,7 @@ export class History {
     const { steps } = ofRange
     const aheadMs = this.#aheadMs()
     const all = ofRange.columns(null)
+    // Each site has one tally, of all its requests. Those of sites without numbers of their own have the key OTHER_SITES (steps.ts).
     const sites = ofRange.siteKeys
       .flatMap(siteKey => ofRange.columns(siteKey).tallies('requests', () => siteKey))
       .sort((one, other) => other.total - one.total)
@@ -139,7 +141,9 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(ofSite.sumOf('requests', isRefusedRedemption)),
+      redemptionsRefused: sum(
+        ofSite.sumOf('requests', (endpoint, _, outcome) => redeems(endpoint) && isRefusal(outcome)),
+      ),
       faults: sum(all.sumOf('faults')),
       verifyP99Ms: all.quantileMs('requestSeconds verify', 0.99),
       storeP99Ms: all.quantileMs('storeSeconds', 0.99),
@@ -189,10 +193,9 @@ function workersOf(steps: Steps['steps'], all: Columns) {
   }
 }
 
+/** The answers that count as `what`; those that redeem come from two endpoints. */
 function answersOf(columns: Columns, what: TrafficCount): readonly number[] {
-  const series = [...TRAFFIC.keys()].filter(labels => TRAFFIC.get(labels) === what)
-  const counters = series.map(labels => columns.counter(`requests ${labels}`))
-  return counters[0]!.map((_, step) => sum(counters.map(counts => counts[step]!)))
+  return columns.sumOf('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
 }
 
 function trafficOf(columns: Columns) {
@@ -202,8 +205,8 @@ function trafficOf(columns: Columns) {
     failed: answersOf(columns, 'failed'),
     redeemed: answersOf(columns, 'redeemed'),
     /** Only the four endpoints count, because a scanner's wrong paths would outnumber visitors. */
-    refused: columns.sumOf('requests', (...labels) => labels[0]! in ENDPOINTS && isRefusal(...labels)),
-    refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
+    refused: columns.sumOf('requests', (endpoint, _, outcome) => endpoint in ENDPOINTS && isRefusal(outcome)),
+    refusals: columns.tallies('requests', (_, __, outcome) => (isRefusal(outcome) ? outcome : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
     scores: columns.bucketTotals('scores'),
@@ -215,14 +218,11 @@ function bitsOf(columns: Columns, puzzle: PuzzleName) {
   return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 
-/** Label values of the metric `requests`. */
-type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]
-
-function isRefusal(...[, , outcome]: AnswerLabels): boolean {
+/** The metric `requests` has the labels endpoint, status and outcome. */
+function isRefusal(outcome: string): boolean {
   return outcome !== 'ok' && outcome !== 'failed'
 }
 
-function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  const isToRedeem = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
-  return isToRedeem && isRefusal(...labels)
+function redeems(endpoint: string): boolean {
+  return TRAFFIC.get(`${endpoint} 200 ok`) === 'redeemed'
 }

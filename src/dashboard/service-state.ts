@@ -18,11 +18,12 @@ export function serviceState(
   hosts: HostRegistry,
   backends: Backends,
 ) {
-  const values = totals.values()
+  /** The whole service's: also those of workers that leave, and of the start, which waits for the store before any worker runs. */
+  const ofService = totals.values()
   const all = totals.workers()
   const staying = all.filter(({ worker }) => worker.isLeaving !== true)
   const running = staying.length > 0 ? staying : all // at a stop all leave
-  /** The largest absolute value among the workers, each of which has its own. */
+  /** The largest absolute value among the workers. Each tells the same thing as it sees it, so a sum would count it several times. */
   const farthestFromZero = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
@@ -34,13 +35,15 @@ export function serviceState(
     workersRunning: running.length,
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
     /** Workers that ended or hung since the start. */
-    workerCrashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-    storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
+    workerCrashes: (ofService['restarts crash'] ?? 0) + (ofService['restarts hang'] ?? 0),
+    storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => ofService[`storeDown ${cause}`]),
     isStoreEmbedded: config.redis === undefined,
-    sitesLost: values.sitesLost ?? 0,
+    sitesLost: ofService.sitesLost ?? 0,
     /** Empty with the embedded store. */
     hosts: hosts.living.map(viewOf),
+    /** Why this host and others of its store refuse each other's challenges and tokens, a line each. */
     differences: hosts.differencesToOthers,
+    /** What to warn of about backends. One over its limit is refused already. */
     backends: [
       // Junk tokens have a limit of their own, so junk over it makes no good token refused.
       ...backends.limitsHalfUsed.map(({ text, perMinute, limit, isJunk }) => {
@@ -50,9 +53,10 @@ export function serviceState(
       ...backends.unbound.map(({ text }) => ({ text, isOverLimit: false })),
     ],
     isProxyUntrusted: farthestFromZero('proxyUntrusted') > 0,
+    /** The distance of the host's clock from that of Redis, as the worker that is farthest off sees it. */
     clockApartSeconds: farthestFromZero('clockOffset'),
     evictedKeys: farthestFromZero('evictedKeys'),
     /** True before the start is done too, when the gauge is not set. */
-    isReloadDone: (values.reloadDone ?? 1) !== 0,
+    isReloadDone: (ofService.reloadDone ?? 1) !== 0,
   }
 }

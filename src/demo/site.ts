@@ -32,30 +32,23 @@ export function demoApiKey(secret: string, puzzle: PuzzleName): string {
  * valid, but nobody has it.
  */
 export async function prepareDemoSites(store: SiteStore, secret: string, author: Author): Promise<void> {
-  for (const puzzle of PUZZLES) await prepareSite(store, puzzle, demoApiKey(secret, puzzle), author)
-}
-
-async function prepareSite(
-  store: SiteStore,
-  puzzle: PuzzleName,
-  apiKey: string,
-  author: Author,
-): Promise<void> {
   const now = Date.now()
-  const { siteKey, name } = SITES[puzzle]
-  const site: SiteRecord = {
-    ...completed({ name, puzzle }),
-    siteKey,
-    threshold: 0, // everyone passes, and sees the score
-    // A site with a limit of its own is counted apart: a flood of the demo uses up no other backend's limit at the same address.
-    limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
-    createdAt: now,
-    updatedAt: now,
+  for (const puzzle of PUZZLES) {
+    const { siteKey, name } = SITES[puzzle]
+    const site: SiteRecord = {
+      ...completed({ name, puzzle }),
+      siteKey,
+      threshold: 0, // everyone passes, and sees the score
+      // A site with a limit of its own is counted apart: a flood of the demo uses up no other backend's limit at the same address.
+      limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
+      createdAt: now,
+      updatedAt: now,
+    }
+    const apiKey = apiKeyRecord(demoApiKey(secret, puzzle), { siteKey, name, createdAt: now })
+    const missing: RecordChange[] = []
+    if ((await store.readApiKey(apiKey.id)) === undefined) missing.push({ apiKey, expected: undefined })
+    if ((await store.readSite(siteKey)) === undefined) missing.push({ site, expected: undefined })
+    // `commit` returns false if another host was faster, which has then made the same records.
+    if (missing.length > 0) await store.commit(missing, author)
   }
-  const key = apiKeyRecord(apiKey, { siteKey, name, createdAt: now })
-  const missing: RecordChange[] = []
-  if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
-  if ((await store.readSite(siteKey)) === undefined) missing.push({ site, expected: undefined })
-  // `commit` returns false if another host was faster, which has then made the same records.
-  if (missing.length > 0) await store.commit(missing, author)
 }

@@ -11,7 +11,7 @@ import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
   readonly text: string
-  /** `id`: a request id, or a nonce without its token, which looks like some request ids. */
+  /** `nonce`: one that was taken out of a token. `id`: a request id, or a bare nonce, which looks like the request ids of some proxies. */
   readonly kind: 'nonce' | 'id' | 'address'
   /** The address's network, which is what the log shows of an address by default. */
   readonly network?: string
@@ -43,7 +43,7 @@ const LINE_CHARACTERS_MAX = 65_536
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const { text, kind, network } = query
   const found = new LastVisits()
-  // A search by nonce needs no second pass, so it may read a pipe.
+  // A search by nonce needs no second pass, because each line of the visit has that text. So it may read a pipe.
   const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
   const stdinFd = isPipe && kind !== 'nonce' ? await copyOfPipe() : STDIN_FD
   const read: SearchResult['read'] = { hosts: new Set() }
@@ -60,11 +60,11 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
   })
   found.dropEarlier()
-  const nonces = new Set(found.records.map(({ nonce }) => nonce))
-  if (kind !== 'nonce' && found.records.some(({ nonce }) => typeof nonce === 'string'))
+  const nonces = new Set<unknown>(found.records.flatMap(({ nonce }) => nonce ?? []))
+  if (kind !== 'nonce' && nonces.size > 0)
     await eachLine(paths, stdinFd, line => {
       const record = line.includes('nonce') ? parseLine(line) : undefined
-      if (typeof record?.nonce === 'string' && nonces.has(record.nonce)) found.add(line, record)
+      if (record !== undefined && nonces.has(record.nonce)) found.add(line, record)
     })
   found.dropEarlier()
   const records = found.records.sort((a, b) => Number(a.time) - Number(b.time))

@@ -29,7 +29,11 @@ export class LogOutput implements DestinationStream {
   #cause = ''
 
   constructor() {
-    process.on('exit', () => this.#writeAtExit())
+    process.on('exit', () => {
+      this.#writeBlocking()
+      const lost = this.#waiting.length + this.#lostNow
+      if (lost > 0) writeStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
+    })
   }
 
   #writeBlocking(): void {
@@ -40,12 +44,6 @@ export class LogOutput implements DestinationStream {
       Atomics.wait(pause, 0, 0, RETRY_FULL_MS) // sleeps, since timers no longer run at the exit
       this.#writeWaiting()
     }
-  }
-
-  #writeAtExit(): void {
-    this.#writeBlocking()
-    const lost = this.#waiting.length + this.#lostNow
-    if (lost > 0) writeStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
   }
 
   write(line: string): void {

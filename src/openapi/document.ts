@@ -94,14 +94,7 @@ const SITE_REASONS = [
   'site-inactive',
   'origin-refused',
 ] as const
-const JSON_REASONS = [
-  'content-type',
-  'body-empty',
-  'body-not-utf8',
-  'body-not-json',
-  'body-shape',
-  'body-too-large',
-] as const
+const JSON_REASONS = ['content-type', 'body-empty', 'body-shape', 'body-too-large'] as const
 const COMMON_REASONS = [
   'length-ambiguous',
   'method-not-allowed',
@@ -132,12 +125,18 @@ interface Operation {
   readonly security: readonly Json[]
   /** The keys are content types. */
   readonly bodyContent?: Json
-  /** These describe the response with 200: its text, headers of this endpoint alone, schemas of `components`, and bodies. */
+  /** Describes the response with 200. */
   readonly answer: string
+  /** Names of headers (`HEADERS`) that no other endpoint has. */
   readonly ownHeaders?: readonly string[]
+  /** Names in `components.schemas` of its bodies. */
   readonly schemas: readonly string[]
+  /** Example bodies by name, each `{ value }`. */
   readonly examples: Json
-  /** Reasons for its refusals, without COMMON_REASONS. Of reasons that share an answer one is enough; `body-shape` gives it `field`. */
+  /**
+   * Reasons for its refusals, without COMMON_REASONS. Those with the same status and code are one answer: the first is its example, and
+   * others may lack here. But list `body-shape`, by which the answer has its property `field`.
+   */
   readonly reasons: readonly Reason[]
 }
 
@@ -213,11 +212,11 @@ function pathItem(endpoint: EndpointName): Json {
   const anyOf = [...schemas.map(schemaRef), ...(refused === undefined ? [] : [refused.schema])]
   const allExamples = { ...examples, ...refused?.examples }
   const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, allExamples)
-  const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) }
+  const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) } // successes have the headers of any answer with 200
   const operation = {
     ...asIs,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
-    ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
+    ...(isCrossOrigin ? { parameters: [{ $ref: '#/components/parameters/SiteKey' }] } : {}),
     ...(bodyContent === undefined ? {} : { requestBody: { required: true, content: bodyContent } }),
     responses: { ...responses, 200: { description: answer, headers, content } },
   }
@@ -232,8 +231,6 @@ const SITE_KEY_PARAMETER: Json = {
   schema: { type: 'string', pattern: SITE_KEY_PATTERN },
   example: EXAMPLES.siteKey,
 }
-
-const SITE_KEY_REF: Json = { $ref: '#/components/parameters/SiteKey' }
 
 function schemaRef(name: string): Json {
   return { $ref: `#/components/schemas/${name}` }

@@ -24,6 +24,7 @@ export interface ApplyPlan extends FileDiff {
   readonly records: readonly RecordChange[]
 }
 
+/** @param isDry the plan is only printed: keys of new sites are not drawn (export-file.ts) */
 export async function planApply(
   store: SiteStore,
   { sites, apiKeys, deletedSites }: FileContent,
@@ -63,30 +64,32 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, revision, records }
 }
 
-/** A key of the file is written if the store lacks it, or has an older copy. A key without a time replaces none. */
+/** A key of the file is written if the store lacks it, or has an older copy, be it of another site or secret. One without a time replaces none. */
 function replaces(key: KeyEntry, stored: ApiKeyRecord | undefined): boolean {
-  return stored === undefined || timeOf(key) > updatedAtOf(stored)
+  if (stored === undefined) return true
+  // A store that never heard of the revocation may have a newer copy.
+  const wouldRevive = stored.revokedAt !== null && (key.revokedAt ?? null) === null
+  return timeOf(key) > updatedAtOf(stored) && !wouldRevive
 }
 
 const timeOf = (key: KeyEntry) => updatedAtOf({ createdAt: 0, ...key })
 
-/** Names the fields in which the file's key differs from the stored one. Of an older copy only a revocation counts, if the store lacks it. */
+/** Names the fields in which the stored key, which stays, differs from what the file gives. Of an older copy only a revocation counts. */
 function differing(key: KeyEntry, stored: ApiKeyRecord): string[] {
+  const isRevoked = stored.revokedAt !== null
   const isOlderCopy = timeOf(key) > 0 && timeOf(key) < updatedAtOf(stored)
-  // Nothing else matters of a key that is revoked.
-  const fields =
-    stored.revokedAt === null ? (['name', 'expiresAt', 'revokedAt'] as const) : (['revokedAt'] as const)
-  return fields.filter(field => {
-    const [given, present] = [key[field], stored[field] ?? null]
-    if (given === undefined || given === present) return false
-    return !isOlderCopy || (field === 'revokedAt' && present === null)
-  })
+  const differs = (field: 'name' | 'expiresAt' | 'revokedAt') =>
+    key[field] !== undefined && key[field] !== (stored[field] ?? null)
+  if (isRevoked) return !isOlderCopy && differs('revokedAt') ? ['revokedAt'] : [] // nothing else matters of it
+  const fields = isOlderCopy ? (['revokedAt'] as const) : (['name', 'expiresAt', 'revokedAt'] as const)
+  return fields.filter(differs)
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {
-  if (changes.length === 0 || missing === 'stay') return [] // nothing would happen to sites that the file lacks
+  const changed = changes.filter(({ action }) => action === missing) // none if they stay, even if `deletedSites` deletes some
+  if (changed.length === 0) return []
   return [
-    `sites: the file has none, so every site would be ${missing}d (${changes.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
+    `sites: the file has none, so every site would be ${missing}d (${changed.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
   ]
 }
 
@@ -103,7 +106,7 @@ async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Pro
   )
 }
 
-/** Says why the store cannot have this key as the file says. A key that it has already, with the same secret, is no problem. */
+/** Says why the store cannot have this key as the file says. One that it has already as the file says is no problem. */
 async function keyProblems(
   store: SiteStore,
   key: KeyEntry,

@@ -1,6 +1,6 @@
 /**
- * The export file: `powgate site export` prints it, and `powgate apply` makes the sites of a store as it says. Settings that it
- * leaves out get their defaults.
+ * The export file: `powgate site export` prints it, and `powgate apply` makes the sites of a store as it says. Also the texts that
+ * tell an operator whose store has no sites to restore them from such a file.
  */
 
 import { type Config, configFlag, storeNameIn } from '../config/config.ts'
@@ -15,7 +15,10 @@ export const FILE_FORMAT = 'powgate-sites'
 /** Raise this number when older files would change their meaning. */
 export const FILE_VERSION = 1
 
-/** A site of the file. Without a key, it is found by its name. `site export --whole` gives times: then it is a copy of another store's. */
+/**
+ * A site of the file, as parse-export-file.ts reads it: settings that the file leaves out have their defaults here. Without a key, it
+ * is found by its name. `site export --whole` gives times: then it is a copy of another store's.
+ */
 export interface SiteEntry
   extends SiteSettings,
     Partial<Pick<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>> {
@@ -30,13 +33,13 @@ export function restoreSteps(): string {
 }
 
 /** What to do where a store has no sites, or has lost them: a service that runs already remembers them, if it can be asked. */
-export function noSitesText(config: Config, isStart: boolean): string {
-  const { redis, adminPort } = config
+export function noSitesText(config: Config, { isStart }: { readonly isStart: boolean }): string {
+  // With an admin port, commands ask the service before they print this, so they know that no site is lost.
+  const mayBeLost = config.redis !== undefined && (isStart || config.adminPort === undefined)
   const advice = isStart
     ? 'restart no other host, and apply your last export'
     : 'restart nothing, and apply your last export: without POWGATE_ADMIN_PORT the service cannot be asked'
-  const ifLost = redis && (isStart || adminPort === undefined) ? `. If Redis has lost them, ${advice}` : ''
-  return `there are no sites yet in ${storeNameIn(config)}: ${PROGRAM} site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: ${PROGRAM} site export --whole${ifLost}`
+  return `there are no sites yet in ${storeNameIn(config)}: ${PROGRAM} site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: ${PROGRAM} site export --whole${mayBeLost ? `. If Redis has lost them, ${advice}` : ''}`
 }
 
 /**
@@ -86,6 +89,7 @@ export interface FileContent {
 interface FileChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
   readonly before: SiteRecord | undefined
+  /** The site to write; if it is deleted, the same as `before`, and `deletion` (sites.ts) makes what is left of it. */
   readonly after: SiteRecord
   /** True for a new site whose key is not in the file. */
   readonly isNewSiteKey: boolean
@@ -105,8 +109,8 @@ export interface FileDiff {
 export type MissingSites = 'stay' | 'disable' | 'delete'
 
 /**
- * An entry describes the site of its key, else the only one of its name, else a new one. If `isDry`, the changes are only printed:
- * new sites have their name in place of a key, because the real run draws another key.
+ * An entry describes the site of its key, else the only one of its name, else a new one. If `isDry`, the changes are only printed,
+ * and nothing looks for their keys in the store: new sites have their name in place of a key, because the real run draws another.
  */
 export function diffWithFile(
   entries: readonly SiteEntry[],
@@ -139,7 +143,7 @@ export function diffWithFile(
     const after = siteRecord(entry, identity, changedAt)
     const fields = siteChanges(before, after)
     // A site that changed to plan free keeps its values of pro, which have no effect, and a copy of it has them too. Any other file
-    // may set none of them on plan free.
+    // may set none of them on plan free. Such fields are those in which the record differs from what is in effect of it.
     const withoutEffect = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isCopy = entry.updatedAt !== undefined
     if (isCopy && !isNew && updatedAt < updatedAtOf(before) && fields.length > 0)
@@ -166,7 +170,7 @@ export function diffWithFile(
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
   const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
-  const after = missing === 'disable' ? inactive : before // `deletion` (sites.ts) makes what is left of it
+  const after = missing === 'disable' ? inactive : before
   return [{ action: missing, before, after, isNewSiteKey: false, fields: siteChanges(before, after) }]
 }
 

@@ -7,7 +7,7 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { isNotDemo, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { StoreClient } from '../store/client/store-client.ts'
-import { hasServedFrom, opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
+import { accessWarningOf, hasServedFrom, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { createStore } from '../store/open.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
@@ -25,7 +25,7 @@ const LINE_EVERY_MS = 5000
 /** Only pages of this machine may use the first site. */
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
-/** Metrics of the primary process (metrics/totals.ts). Until its start is done, all gauges are those of this file. */
+/** Metrics of the primary process (metrics/totals.ts). Until its start is done, only this file sets gauges. */
 interface Gauged {
   gauges: Partial<Record<string, number>>
 }
@@ -41,12 +41,12 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ) {
-  // A service that ran here had a secret. Sites prove no service: commands make them without a secret. `resolveSecrets` below makes a new one.
+  // Asked before `resolveSecrets` below makes a new secret. A directory with sites alone has lost none: commands make these without one.
   const isSecretLost = isSecretToBeMade(config) && hasServedFrom(config.dataDir)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, { makes: true })
-    const openness = opennessOf(config.dataDir)
-    if (openness !== undefined) log.warn(openness)
+    const accessWarning = accessWarningOf(config.dataDir)
+    if (accessWarning !== undefined) log.warn(accessWarning)
     await storeProcess.start()
   }
   const secrets = resolveSecrets(config, { makes: true })
@@ -85,10 +85,11 @@ async function prepareSites(config: Config, log: Logger, store: SiteStore): Prom
     await commit(store, changes, authorInService('first start'))
     printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
   } else if (sites.length === 0) {
-    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, true)) // Redis may have lost them
+    log[config.redis === undefined ? 'info' : 'warn'](noSitesText(config, { isStart: true })) // Redis may have lost them
   } else if (demo === 'off') {
     const first = readFirstKeys(config.dataDir)?.siteKey
     const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
+    // Who still tries powgate with the first site may look for the page that the first start served.
     if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
   }
   return demo

@@ -16,8 +16,6 @@ import { Words } from './words.ts'
 /** The element shows no text until its language has loaded; after this time, it shows English. */
 const LANGUAGE_MS_MAX = 2000
 
-const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(' ')
-
 interface Verification {
   readonly promise: Promise<string>
   /** Aborted by `cancel`, which drops the verification too, and by `#beginAnew`, which does not, so `#run` starts again. */
@@ -27,7 +25,9 @@ interface Verification {
 /** powgate.d.ts describes what integrators may rely on. `defineProperties` below adds the properties of the attributes. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
-  static readonly observedAttributes = OBSERVED
+  static readonly observedAttributes = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(
+    ' ',
+  )
 
   readonly #internals = internalsOf(this)
   readonly #view: View
@@ -43,7 +43,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #isDisabled = false
   /** False before connectedCallback, when attributeChangedCallback may run already. */
   #isAttached = false
-  /** Stays true on a page with a single element. */
+  /** Stays true if the page has at most one element outside of shadow trees. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.pop()!.isIntersecting
@@ -56,7 +56,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
     this.#view = new View(root, () => {
       this.#start()
-      this.#retrySubmission?.() // not dropped yet, because `#verify` enters the next state later
+      this.#retrySubmission?.() // still there: the next state drops it, which `#run` enters later
     })
     // FormHooks (form.ts) says when each of these is called.
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
@@ -68,19 +68,19 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         const canStart = this.#state === 'idle' || this.#state === 'expired'
         if (canStart && autoOf(this) !== 'off') this.#start()
       },
-      onSubmit: () => {
+      onSubmitWithoutToken: () => {
         const needsClick = autoOf(this) === 'off' && this.#verification === undefined
-        if (needsClick) this.#view.reveal(false) // browsers complain only about what is visible
-        // A page may disable the element while its form waits: that submission goes on.
+        if (needsClick) this.#view.reveal({}) // browsers complain only about what is visible
+        // A page may disable the element while its form waits: if Send is pressed again then, the submission goes on.
         const isRefused = needsClick || (this.#isDisabled && !this.#form.isWaiting)
         return isRefused ? undefined : this.execute()
       },
       onWaiting: () => this.#render(),
-      onLate: isRepeated => this.#view.reveal(false, !isRepeated),
+      onLate: isRepeated => this.#view.reveal({ isTextNew: !isRepeated }), // it says since Send what the form waits for
       onFail: (takesFocus, retry) => {
         if (this.#state !== 'failed') return
         this.#retrySubmission = retry
-        this.#view.reveal(takesFocus)
+        this.#view.reveal({ takesFocus })
       },
       onDrop: () => {
         if (this.#form.isWaiting) this.reset()
@@ -147,7 +147,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
-      this.#isInView = unclobbered(document).querySelectorAll('pow-gate').length <= 1 // 0 for one in a shadow tree
+      this.#isInView = unclobbered(document).querySelectorAll('pow-gate').length <= 1
       if (!this.#isInView) this.#viewport.observe(this)
       this.#autoStart('load')
     })
@@ -196,7 +196,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#render()
     }
     const fallback = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
-    const language = await loadLanguage(code, assetsOfElement(this))
+    const language = await loadLanguage(code, assetsOfElement(this)) // never rejects
     clearTimeout(fallback)
     if (this.#wantedLanguage === code) use(language)
   }

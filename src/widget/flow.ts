@@ -22,7 +22,7 @@ const ROUNDS_MAX = 4
 /** Error code: the device could not solve the challenge while it was worth it. */
 const TOO_SLOW = 'outlived'
 
-/** Errors after which another round may succeed: with a fresh challenge, or after `solver` in another mode. */
+/** Errors after which another round may succeed: with a fresh challenge, or after `solver` in another mode, as modes.ts refuses this one. */
 const RETRIED_CODES = [TOO_SLOW, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 type FlowSettings = CallSettings &
@@ -56,8 +56,10 @@ export async function obtainToken(settings: FlowSettings): Promise<FlowResult> {
       if (!(error instanceof PowGateError)) throw new PowGateError('unexpected', 'rejected', `${error}`)
       const { code, message, status } = error
       if (!RETRIED_CODES.includes(code)) throw error
+      if (round < ROUNDS_MAX) continue
+      // The error of a single call may have another text, for the site's owner, whom these do not concern.
       const text = code === 'expired-nonce' || code === TOO_SLOW ? 'expired' : 'unavailable'
-      if (round === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
+      throw new PowGateError(code, text, message, status)
     }
   }
 }
@@ -141,7 +143,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
     const beganMs = nowMs()
     lastPuzzle = challenge.algorithm
     const open = () => openWithRetries(roundSettings, challenge.algorithm)
-    const opening = earlyPuzzle === challenge.algorithm ? early.catch(open) : open()
+    const opening = earlyPuzzle === challenge.algorithm ? early.catch(open) : open() // `roundEnd` closes an early one for another puzzle
     const loadTimeout = rejectAfterLoadingSeconds(() => !isWaiting, signal)
     const solver = await untilAborted(Promise.race([opening, loadTimeout]), signal)
     const solved = await solve(roundSettings, solver, challenge, deadline, onWork)
@@ -196,7 +198,7 @@ function openWithRetries(settings: FlowSettings, puzzle: PuzzleName): Promise<So
 /**
  * A challenge is worth solving for 95 % of its lifetime less 1.5 s, because /verify takes time too. Issue time and end are both by
  * the service's clock, as the visitor's may be wrong. 11 digits of the nonce are 44 bits, of which the first 41 are the issue time:
- * `/ 8` drops the others. Lifetimes are 10 s to 10 minutes; one that cannot be read (NaN) counts as the longest.
+ * `/ 8` makes the others fractions of a millisecond. Lifetimes are 10 s to 10 minutes; one that cannot be read (NaN) counts as the longest.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = NONCE_TIME_ZERO_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8

@@ -14,7 +14,7 @@ interface FormHooks {
   /** The box got the focus: the browser moves it there to say that there is no token. */
   readonly onBoxFocus: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
-  readonly onSubmit: () => Promise<unknown> | undefined
+  readonly onSubmitWithoutToken: () => Promise<unknown> | undefined
   /** `isWaiting` has changed. */
   readonly onWaiting: () => void
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
@@ -30,7 +30,7 @@ interface FormHooks {
   readonly onSpent: () => void
 }
 
-/** The visitor's last click or key, on a button or another element. */
+/** The visitor's last click or key, on a button or another element, of any form: also for other elements than the one that sent. */
 let press: { readonly on?: EventTarget | null } = {}
 /** What `press` was at the last submission that had a token. If it is so still, nobody has pressed anything since. */
 let pressSent = press
@@ -43,7 +43,7 @@ listen(document, 'keydown', notePress)
 const FIELD = 'powgate-token'
 /** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
-/** Send seems to do nothing if nothing visible changes within a tenth of a second. */
+/** Send seems to do nothing if nothing visible changes within a tenth of a second. The rest of it is left for drawing. */
 const LATE_MS = 60
 /** A token is not sent again within this time, so that a double click sends once. */
 const RESENT_MS = 2000
@@ -54,7 +54,7 @@ const HANDLED_MS = 700
 const SUBMITS = /^(submit|image)$/
 
 /** False for a field that `autofocus` gave the focus, until the visitor has used the page. */
-function isByVisitor(control: Element | null): boolean {
+function isByVisitor(control: Element): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
 }
 
@@ -75,7 +75,7 @@ export class FormLink {
   readonly #submitting = new Submitting()
   /** True while a submission waits for the token. */
   isWaiting = false
-  /** True for LATE_MS after Send. Pages that disable their form in that time want no second Send, and the first goes on. */
+  /** True for LATE_MS of `isWaiting`, or until Send is pressed again. A page that disables its form then wants no second Send; the first goes on. */
   isJustSent = false
   /** The button that was pressed last: visitors may press another one while the form waits. */
   #submitter: Submitter = null
@@ -99,7 +99,7 @@ export class FormLink {
     host.addEventListener('invalid', event => {
       const submitter = this.#submitting.submitterOf(this.form) // undefined for checkValidity()
       if (submitter !== undefined && this.#sendLater(submitter, this.#areOthersValid()))
-        event.preventDefault()
+        event.preventDefault() // The browser complains of other fields only.
     })
   }
 
@@ -107,7 +107,9 @@ export class FormLink {
     if (this.#internals !== undefined) return this.#internals.form
     const id = this.#host.getAttribute('form')
     const root = unclobbered(this.#host.getRootNode()) as Document
-    return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
+    if (id === null) return this.#host.closest('form')
+    // The root of an element that has left the page is an element, without this method.
+    return (root.getElementById?.(id) ?? null) as HTMLFormElement | null
   }
 
   /** @param complaint what the browser says if there is no token */
@@ -196,7 +198,7 @@ export class FormLink {
       else if (!this.#isUnchecked) advise('no-token', this.#host)
     })
     const { activeElement } = unclobbered(document)
-    if (form !== null && unclobbered(form).contains(activeElement) && isByVisitor(activeElement))
+    if (form !== null && unclobbered(form).contains(activeElement) && isByVisitor(activeElement!))
       this.#hooks.onUse()
   }
 
@@ -267,7 +269,7 @@ export class FormLink {
     isComplete: boolean,
     disabledBefore: readonly HTMLButtonElement[] = [],
   ): boolean {
-    const verification = this.#hooks.onSubmit()
+    const verification = this.#hooks.onSubmitWithoutToken()
     if (verification === undefined) return false
     this.#submitter = submitter
     verification.catch(() => {}) // The event `failed` tells its error.

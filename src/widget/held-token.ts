@@ -37,10 +37,9 @@ export class HeldToken {
   hold(result: FlowResult): void {
     this.drop()
     const renewInMs = Math.max(RENEW_MS_MIN, result.lifetimeMs * RENEW_AT)
-    const expireInMs = result.lifetimeMs * EXPIRE_AT
     this.#result = result
     this.#renewsAtMs = Date.now() + renewInMs
-    this.#expiresAtMs = Date.now() + expireInMs
+    this.#expiresAtMs = Date.now() + result.lifetimeMs * EXPIRE_AT
     this.resume()
   }
 

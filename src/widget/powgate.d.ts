@@ -9,6 +9,7 @@ export interface PowGateVerified {
   /** Leading zero bits. */
   difficulty: number
   solveTimeMs: number
+  /** The place of the solver: in a worker of your origin, in a frame of the service, in a worker of a blob, or on the page's own thread. */
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script' | 'gpu'
   threads: number
@@ -41,7 +42,7 @@ export interface PowGateEventMap {
   progress: CustomEvent<{ share: number }>
 }
 
-/** The attributes as properties. */
+/** The attributes as properties, all but `name` and `text-KEY`. Every element has `lang`; `form` is below. */
 export interface PowGateProperties {
   siteKey: string
   endpoint: string
@@ -84,7 +85,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   ): void
 }
 
-/** Texts that attributes `text-KEY` replace. */
+/** Texts that attributes `text-KEY` replace: docs/howto/add-a-language.md says where each is shown. */
 export type PowGateTextKey =
   | 'label'
   | 'ready'
@@ -113,7 +114,7 @@ export type PowGateAttributes = {
   'site-key': string
   /** Address of the service; by default the script's. */
   endpoint?: string
-  /** The start: `load`, `focus` (the default, when the form is used), `submit` or `off`. */
+  /** When it starts: with the page (`load`), when the form is used (`focus`, the default), at Send (`submit`), or at a click (`off`). */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
   /** Shows nothing unless the visitor has to wait, or verification fails. */
@@ -121,7 +122,7 @@ export type PowGateAttributes = {
   /** Name of the form field; by default `powgate-token`. */
   name?: string
   disabled?: boolean
-  /** Bound in the token: /siteverify tells them to your backend. */
+  /** Texts of yours, named as Turnstile does. The token holds both, and /siteverify tells them to your backend. */
   action?: string
   cdata?: string
   lang?: string
@@ -129,11 +130,11 @@ export type PowGateAttributes = {
   form?: string
   /** `/powgate-worker.js`, a copy on your page's origin. */
   'worker-src'?: string
-  /** The only mode to try before `page`. */
+  /** The only mode (see `PowGateVerified`) to try before `page`. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
   /** The largest number of threads to use. */
   threads?: number | string
-  /** `off`: never. `on`: even if `threads` is set. `software`: also one that the CPU plays, for tests. */
+  /** `off`: never. `on`: even if `threads` is set. `software`: even one that the CPU emulates, for tests. */
   gpu?: 'on' | 'off' | 'software'
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 

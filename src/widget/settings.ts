@@ -13,8 +13,9 @@ const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies M
 /** null if the page loads this script as a module. */
 const script = unclobbered(document).currentScript as HTMLScriptElement | null
 
-/** A page that pins this build by `integrity` also pins the other scripts that run with its rights. */
+/** True if the page pins this script by `integrity`. Then other scripts that get the page's rights must fit ASSET_PINS (modes.ts). */
 export const isPinned = !!script?.integrity
+/** The nonce of the page's policy, for scripts that we add. */
 export const scriptNonce = script?.nonce
 
 /**
@@ -22,7 +23,7 @@ export const scriptNonce = script?.nonce
  * injected `<base>` changes what `src` says.
  */
 const codeEndpoint = serviceIn(`${new Error().stack}`)
-/** Elements without the attribute `endpoint`, or with an empty one, use this one. */
+/** Elements without the attribute `endpoint`, or with an empty one, use this one. No code of it gets the page's rights, so `src` may name it. */
 const defaultEndpoint = codeEndpoint ?? serviceIn(script?.src)
 
 /** The part of an address of widget.js that names the service. */
@@ -71,7 +72,7 @@ export function settingsOf(element: Element) {
     },
     /** The only mode to try before `page`, the last resort. */
     mode: (mode ?? undefined) as Mode | undefined,
-    /** The most threads. 0 or no number sets no bound; a negative one means one thread. */
+    /** The most threads. 0 or no number sets no bound; modes.ts takes a negative one for 1. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
     // Words but '', `on` and `software` forbid the GPU (modes.ts). A page that limits threads spares devices, so its default is `off`.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),

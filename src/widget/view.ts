@@ -7,7 +7,8 @@ import type { Language } from './texts.ts'
 /**
  * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
  * without a baseline, because that of its text differs by state and would move a button beside the element. Pages set
- * `--powgate-*`; `--_*` are the element's own, of which `--_left` is the part of the ring that is not drawn, in percent.
+ * `--powgate-*`; `--_*` are the element's own, of which `--_left` is the part of the ring that is not drawn, in percent. The box has
+ * its state as a class, `waiting` if the picture shows a wait, and `needed` once it has appeared. The iframe is of solver/frame-host.ts.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
@@ -55,6 +56,7 @@ interface Shown {
   /** Says that the form will be sent; announced too. */
   readonly sending: string
   readonly button: string | undefined
+  /** Names the box and the progress bar for screen readers. */
   readonly label: string
   readonly isDisabled: boolean
   /** Makes an `invisible` element appear. */
@@ -137,11 +139,10 @@ export class View {
   }
 
   /**
-   * Scrolls the element into view after Send, even an invisible one, and has its text announced.
-   *
-   * @param isTextNew it has changed since Send, so screen readers have told it already, unless the element was hidden
+   * Scrolls the element into view after Send, even an invisible one, and has its text announced, unless `isTextNew`: a text that has
+   * changed since Send was announced when it did, if the element was shown.
    */
-  reveal(takesFocus: boolean, isTextNew = false): void {
+  reveal({ takesFocus = false, isTextNew = false }): void {
     const wasShown = this.box.offsetWidth > 0
     this.#hasAppeared = true
     this.box.classList.add('needed')
@@ -163,7 +164,7 @@ export class View {
   progress(share: number): void {
     const percent = Math.round(100 * share)
     this.#icon.setAttribute('aria-valuenow', String(percent))
-    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent))) // The ring never looks empty.
+    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent))) // The ring never looks empty: 75 as in STYLES.
   }
 }
 

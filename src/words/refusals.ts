@@ -6,6 +6,7 @@
 import type { Reason } from '../domain/outcome.ts'
 
 const CLIENT = 'The client that sends this is broken, outdated, or not the widget.'
+const SENDER = 'At /verify the client is broken, outdated, or not the widget; elsewhere fix the backend.'
 const BACKEND = 'Fix the backend that sends this.'
 const PAGE = 'A page has a mistake, or somebody probes.'
 const CLOCKS = 'The clocks of the hosts differ by more than 5 s: check NTP.'
@@ -23,12 +24,12 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, string>> = {
   'origin-refused':
     'The site does not allow the origin of the page, or requires an origin and got none. If the page is yours: powgate site update SITE_KEY --origin ORIGIN, with every origin that you want to allow.',
 
-  'content-type': `The Content-Type header names no type that the path takes. ${CLIENT}`,
-  'body-empty': `The body is empty. ${CLIENT}`,
-  'body-not-utf8': `The body is not UTF-8. ${CLIENT}`,
-  'body-not-json': `The body is not JSON. ${CLIENT}`,
+  'content-type': `The Content-Type header names no type that the path takes. ${SENDER}`,
+  'body-empty': `The body is empty. ${SENDER}`,
+  'body-not-utf8': `The body is not UTF-8. ${SENDER}`,
+  'body-not-json': `The body is not JSON. ${SENDER}`,
   'body-not-form': `The body is not a well-formed form. ${BACKEND}`,
-  'body-shape': `A field of the body is missing or wrong; the answer named it. ${CLIENT}`,
+  'body-shape': `A field of the body is missing or wrong; the answer named it. ${SENDER}`,
   'body-too-large': 'The body is longer than POWGATE_BODY_MAX_BYTES. Honest bodies are below 1 KiB.',
 
   'nonce-forged': `The nonce was never issued for this site, or under other lifetimes than those set now, or by a version of powgate with another form of nonces; or the worker was started after the store lost its memory. ${MASTER_SECRETS}`,

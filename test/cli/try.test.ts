@@ -258,15 +258,15 @@ for (const kind of STORE_KINDS) {
         assert.match(await powgate.problem(1, call), line)
       await powgate.text('key revoke', site.apiKeyId)
       await powgate.text(`site update ${other.siteKey} --plan pro --block 127.0.0.0/8`)
-      const fails = (call: string, line: RegExp) =>
+      const fails = (call: string, line: RegExp, shown = '') =>
         eventually(60_000, String(line), async () => {
           await new Promise(resolve => setTimeout(resolve, 1000)) // more tries would reach a limit
-          const { code, problems } = await powgate.run(`${call} --json`)
-          return code === 1 && problems.length === 1 && line.test(problems[0]!)
+          const { code, problems, out } = await powgate.run(`${call} --json`)
+          return code === 1 && problems.length === 1 && line.test(problems[0]!) && out.includes(shown)
         })
       const invalid = /^POST \/verify-token answered 401 invalid-credentials: /
       await fails(`${keys} --origin https://a.example`, invalid)
-      await fails(outsider, /^POST \/verify did not pass: /)
+      await fails(outsider, /^POST \/verify did not pass: /, '"passed":false')
     })
   })
 }

@@ -310,8 +310,13 @@ describe('apply', { concurrency: true }, () => {
         const made = (await powgate.json('key list')).filter(isOf(siteKey))
         assert.deepEqual(made.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
-        const revived = (await powgate.run('apply -f', edited({ name: 'other', revokedAt: null }))).err
-        assert.match(revived, /^apiKeys: handmade has another revokedAt in the store, .*: change the file\n/)
+        for (const more of [{ name: 'other' }, { createdAt: 1, updatedAt: Date.now() + 1e9 }]) {
+          const revived = (await powgate.run('apply -f', edited({ ...more, revokedAt: null }))).err
+          assert.match(
+            revived,
+            /^apiKeys: handmade has another revokedAt in the store, .*: change the file\n/,
+          )
+        }
         const again = await powgate.json('apply -f', file)
         assert.equal(again.apiKeysAdded, undefined)
         const remade = again.apiKeysMade.map(({ name }: Made) => name)
@@ -379,7 +384,11 @@ describe('apply', { concurrency: true }, () => {
         const deletedAt = (ms: number) =>
           fileOf({ ...HEAD, sites: [], deletedSites: [{ siteKey, updatedAt: ms }] })
         assert.match(await there.text('apply -f', deletedAt(updatedAt)), /^There is nothing to change in /)
-        assert.match(await there.text('apply -f', deletedAt(updatedAt + 1)), /: deleted\n/)
+        const deleting = deletedAt(updatedAt + 1)
+        const { err } = await there.run('apply --disable-missing -f', deleting)
+        const others = (await there.json('site list')).filter(isNotDemo).length - 1
+        assert.ok(err.includes(`every site would be disabled (${others})`), 'not the one that is deleted anyway')
+        assert.match(await there.text('apply -f', deleting), /: deleted\n/)
       })
     })
   }

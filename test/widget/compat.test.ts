@@ -162,6 +162,9 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   await called(page, 'ready')
   assert.equal(await evaluate(page, 'document.forms[0].checkValidity()'), true)
   assert.deepEqual(await callsOf(page, 'passed'), [])
+  const wrong = "turnstile.execute('.cf-turnstile', { action: 'early', cData: '!' })"
+  await evaluate(page, `(() => { try { ${wrong} } catch {} })()`)
+  assert.equal(await page.locator('pow-gate').getAttribute('action'), null, 'nothing of a wrong call is set')
   await evaluate(page, "turnstile.execute('.cf-turnstile', { action: 'late', cData: 'basket-17' })")
   const token = await called(page, 'passed')
   const { action, cdata } = await redeem(token)

@@ -34,7 +34,7 @@ export function percent(share: number): string {
 /** "0.21 ms", "3.4 ms", "120 ms", "1.2 s". */
 export function milliseconds(ms: number): string {
   if (ms < 10) return `${TWO_DIGITS.format(ms)} ms`
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${TWO_DIGITS.format(ms / 1000)} s`
+  return Math.round(ms) < 1000 ? `${Math.round(ms)} ms` : `${TWO_DIGITS.format(ms / 1000)} s`
 }
 
 /** "5 s", "3 min", "2 h 5 min", "3 d 4 h". */

@@ -178,7 +178,7 @@ export class LinePlot {
 
   #gridLine(value: number, label: string): SVGElement[] {
     const y = this.#y(value)
-    const line = { class: y === BASE ? 'base' : 'grid', x1: LEFT, x2: this.#width - RIGHT, y1: y, y2: y }
+    const line = { class: y === BASE ? 'axis' : 'grid-line', x1: LEFT, x2: this.#width - RIGHT, y1: y, y2: y }
     return [svg('line', line), svg('text', { 'text-anchor': 'end', x: LEFT - 6, y: y + 4 }, label)]
   }
 
@@ -188,7 +188,7 @@ export class LinePlot {
     return timeTicks(fromMs, toMs, ticksMax, new Date(toMs).getTimezoneOffset()).flatMap(timeMs => {
       const x = this.#x(timeMs)
       return [
-        svg('line', { class: 'base', x1: x, x2: x, y1: BASE, y2: BASE + 4 }),
+        svg('line', { class: 'axis', x1: x, x2: x, y1: BASE, y2: BASE + 4 }),
         svg('text', { 'text-anchor': 'middle', x, y: HEIGHT - 6 }, clock(timeMs)),
       ]
     })

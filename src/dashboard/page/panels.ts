@@ -75,8 +75,8 @@ interface LinePanelSpec extends PanelSpec {
 /** A panel of plots over time. */
 function linePanel({ plots: specs, ...spec }: LinePanelSpec): Panel {
   const plots = specs.map(plot => new LinePlot(plot, `${spec.title} ${plot.heading ?? ''}`.trim()))
-  const row = h('div', { class: 'row' }, ...plots.map(({ element }) => element))
-  return makePanel(spec, row, (data, frame) => {
+  const content = h('div', { class: 'side-by-side' }, ...plots.map(({ element }) => element))
+  return makePanel(spec, content, (data, frame) => {
     for (const [index, plot] of plots.entries()) plot.update(frame, specs[index]!.values(data))
   })
 }

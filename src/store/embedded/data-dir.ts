@@ -49,7 +49,7 @@ function makeDir(path: string): void {
 }
 
 /** A warning if others can read or write the directory. */
-export function opennessOf(dataDir: string): string | undefined {
+export function accessWarningOf(dataDir: string): string | undefined {
   const path = resolve(dataDir)
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) === 0) return undefined

@@ -15,9 +15,9 @@ const script = page.currentScript as HTMLScriptElement | null
 /** Matches the address of a script that replaces a vendor's, at its own path or at the vendor's. Group 1 is the service, 2 the query. */
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
-/** The stack trace comes first, because an injected `<base>` changes what `src` says. */
+/** The stack trace, in which `:LINE:COLUMN)` follows, comes first, because an injected `<base>` changes the service that `src` says. */
 const address = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
-/** The query of the script's address: `?render=explicit&onload=NAME`. */
+/** The query of the script's address, which no `<base>` changes: `?render=explicit&onload=NAME`. */
 export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? address?.[2] ?? '')
 
 const domReady = new Promise<unknown>(resolve => {
@@ -53,8 +53,8 @@ export interface Vendor {
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
   readonly isRenewing?: (options: Options) => boolean
-  /** True if the vendor's visible widget verifies at once after a reset too: then `reset()` waits for no press. */
-  readonly verifiesByItself?: boolean
+  /** True if the vendor's visible widget verifies at once after a reset too, and not only at a press: see `reset`. */
+  readonly verifiesAfterReset?: boolean
   /** True if a call that names no widget means the last one, not the first. */
   readonly isLastDefault?: boolean
   /** True if the vendor's widget verifies only on `execute()`. */
@@ -175,7 +175,7 @@ export class Captchas {
     if (isFailing) return // packages reset at each error, which would try again at once and for ever
     captcha.hasExpired = false
     // A page whose callback sends its form and resets would send without end, so after that the widget waits until its form is used.
-    const waits = !this.#vendor.verifiesByItself && givenAtMs > usedAtMs
+    const waits = !this.#vendor.verifiesAfterReset && givenAtMs > usedAtMs
     if (!isManual) gate.setAttribute('auto', waits ? 'focus' : 'load')
     gate.reset?.() // The method is missing until the widget has loaded.
   }
@@ -190,7 +190,8 @@ export class Captchas {
 
   /**
    * Returns the container's box if it is a copy, made with the container by a page cache (Turbo's) or a script: nobody fills its fields,
-   * or hears of its widget. A button's box stands behind the button, perhaps after something that a script has put between.
+   * or hears of its widget. A copy has the attribute MARK, but not the property. A button's box stands behind the button, perhaps after
+   * something that a script has put between.
    */
   #copyIn(container: Element): Element | undefined {
     let box = isButton(container) ? container.nextElementSibling : container.querySelector(`:scope>[${MARK}]`)
@@ -231,16 +232,15 @@ export class Captchas {
 
   /** @returns true if a value has changed. @throws Error for a value that the vendor refuses too */
   #setActionAndData(gate: PowGateElement, options: Options): boolean {
-    let isOther = false
-    for (const [name, pattern] of Object.entries(this.#vendor.patterns ?? {})) {
-      const value = options[name]
-      if (value === undefined) continue
-      if (!pattern.test(String(value)))
-        throw new Error(`powgate: "${name}" must match ${pattern}, not "${value}"`)
-      isOther ||= gate.getAttribute(name) !== String(value)
-      gate.setAttribute(name, String(value))
-    }
-    return isOther
+    const patterns = Object.entries(this.#vendor.patterns ?? {})
+    const given = patterns.filter(([name]) => options[name] !== undefined)
+    // All are checked before one is set. Otherwise a later call would take the value for that of the present token.
+    for (const [name, pattern] of given)
+      if (!pattern.test(String(options[name])))
+        throw new Error(`powgate: "${name}" must match ${pattern}, not "${options[name]}"`)
+    const changed = given.filter(([name]) => gate.getAttribute(name) !== String(options[name]))
+    for (const [name] of changed) gate.setAttribute(name, String(options[name]))
+    return changed.length > 0
   }
 
   #fieldsOf(options: Options, id: string): (HTMLInputElement | HTMLTextAreaElement)[] {
@@ -275,7 +275,7 @@ export class Captchas {
     }
     gate.addEventListener('statechange', () => {
       fill()
-      if (gate.state === 'idle') given = undefined
+      if (gate.state === 'idle') given = undefined // after a reset, by which the page has given the token up itself
     })
     gate.addEventListener('verified', ({ detail }) => {
       fill()

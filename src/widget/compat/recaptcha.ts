@@ -20,7 +20,7 @@ const v3ByKey = new Map<string, Captcha>()
 /** The token of each widget's last call of `inTurn`, still pending perhaps. */
 const lastTokens = new WeakMap<Captcha, Promise<unknown>>()
 
-/** Lets a call wait for the widget's earlier ones: at the same time two would share a token, or one with another action end the first. */
+/** Lets a call wait for the widget's earlier ones: two at once would share a token, or one with another action would break off the first. */
 function inTurn(captchas: Captchas, captcha: Captcha, values: Values): Promise<string> {
   const token = Promise.resolve(lastTokens.get(captcha))
     .catch(() => {})
@@ -52,6 +52,7 @@ async function executeKey(sitekey: string, values?: Values | null): Promise<stri
   return inTurn(version3, captcha, { action: values?.action ?? '' })
 }
 
+/** @param which a widget; a text that names none is a site key, as in version 3 */
 function execute(which?: unknown, values?: Values | null): Promise<string> {
   if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
   const captcha = captchas.find(which)
@@ -79,14 +80,15 @@ const grecaptcha = {
 /** A script that is loaded twice keeps the first load's object, and with it the widgets of version 3, unless the first load failed. */
 const globals = window as unknown as Record<symbol, object | undefined>
 const SHARED = Symbol.for('powgate grecaptcha')
-globals[SHARED] ??= { ...grecaptcha, enterprise: grecaptcha }
-ready.catch(() => (globals[SHARED] = undefined))
-Object.assign(window, { grecaptcha: globals[SHARED] })
+const own = { ...grecaptcha, enterprise: grecaptcha }
+const shared = (globals[SHARED] ??= own)
+if (shared === own) ready.catch(() => (globals[SHARED] = undefined))
+Object.assign(window, { grecaptcha: shared })
 
 /** Before the script has loaded, pages leave functions for `ready` here, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
 for (const callback of early?.fns ?? []) whenReady(callback)
 
-/** Pages that render by themselves say `explicit`, those of version 3 their site key. */
+/** `onload` is the vendor's default. Pages that render by themselves say `explicit`, those of version 3 their site key. */
 const whichRender = query.get('render')
 captchas.start(whichRender === null || whichRender === 'onload')

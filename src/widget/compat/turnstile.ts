@@ -9,7 +9,7 @@ const captchas = Captchas.shared({
   fieldTag: 'input',
   isRenewing: ({ refreshexpired = 'auto' }: Options) => refreshexpired === 'auto',
   isLastDefault: true,
-  verifiesByItself: true,
+  verifiesAfterReset: true,
   isManual: ({ execution }: Options) => execution === 'execute',
   isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
   idOf: index => `cf-chl-widget-${index}`,

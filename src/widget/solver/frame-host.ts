@@ -44,9 +44,11 @@ async function untilReady(frame: HTMLIFrameElement, origin: string, place: Paren
     const onMessage = ({ source, origin: sender }: MessageEvent) => {
       if (source === frame.contentWindow && sender === origin) resolve()
     }
-    const onViolation = ({ blockedURI, disposition }: SecurityPolicyViolationEvent) => {
-      // Browsers give either the whole address or the origin alone. A policy on trial (Report-Only) forbids nothing.
-      if (disposition !== 'report' && blockedURI !== '' && frame.src.startsWith(blockedURI))
+    const onViolation = ({ blockedURI, disposition, effectiveDirective }: SecurityPolicyViolationEvent) => {
+      // Browsers give the whole address, or the origin alone, which other loads have too. A policy on trial (Report-Only) forbids nothing.
+      const isOfFrame =
+        /^(frame|child|default)-src/.test(effectiveDirective) && frame.src.startsWith(blockedURI)
+      if (disposition !== 'report' && blockedURI !== '' && isOfFrame)
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
     endings.push(listen(window, 'message', onMessage))

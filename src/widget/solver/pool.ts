@@ -1,4 +1,4 @@
-/** Workers that solve one challenge, each in its own range of counters: the first answer wins. */
+/** Workers of one mode (../modes.ts) that solve one challenge, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import { sleep, timeoutSignal } from '../dom.ts'
@@ -22,7 +22,7 @@ let kernelRetriesLeft = 2
 
 /**
  * The best kernel that the browser supports; undefined if none, or if the file does not load. It is tried more than once, because a
- * solver without it takes 4 times as long, with HashWX 10 to 30. It needs no pin: without imports it reaches only its own memory, and
+ * solver without it takes 4 times as long, with HashWX 10 to 30. It needs no integrity value: without imports it reaches only its own memory, and
  * a wrong one finds no counter, or one that the service refuses.
  */
 export async function fetchKernel(assets: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
@@ -60,7 +60,7 @@ const RENDERER_WAIT_MS = 300
 type PoolSetup = Pick<PrepareOrder, 'puzzle' | 'script'>
 
 export class WorkerPool {
-  /** Resolves as soon as one worker runs; rejects if none may. */
+  /** Resolves as soon as one worker runs. Rejects with a ModeBlockedError if it fails, with another error if it is late or `start` throws. */
   readonly ready: Promise<void>
   readonly #start: () => PoolWorker
   readonly #kernel: Promise<ArrayBuffer | undefined>
@@ -101,7 +101,8 @@ export class WorkerPool {
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
-      if (lacksHashwx) fail('worker-src: renew the copy of worker.js')
+      if (lacksHashwx)
+        fail('worker-src: renew the copy of worker.js') // see WorkerReport
       else if (data.kind === 'failed') fail(data.message)
       else this.#onReport(data, index)
     }
@@ -140,7 +141,7 @@ export class WorkerPool {
         sum += report.tries - tries[index]!
         tries[index] = report.tries
         onProgress(sum)
-        // An estimate: the others report each PROGRESS_MS, so in a quick search not at all.
+        // An estimate, as if no worker had failed: the others report each PROGRESS_MS, so in a quick search not at all.
         if (report.kind === 'found') resolve({ ...report, tries: report.tries * threads })
       }
     })
