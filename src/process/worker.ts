@@ -20,8 +20,7 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
-  /** Records that the store has lost, the newest: they come with the start order, and again whenever they change. */
-  let lost: CachedRecords
+  let lost: CachedRecords // the newest
   /** @param ask the number of the primary's question, which wants the numbers of this moment */
   const sendStats = async (ask?: number) => {
     if (server === undefined) return

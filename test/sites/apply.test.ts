@@ -387,7 +387,10 @@ describe('apply', { concurrency: true }, () => {
         const deleting = deletedAt(updatedAt + 1)
         const { err } = await there.run('apply --disable-missing -f', deleting)
         const others = (await there.json('site list')).filter(isNotDemo).length - 1
-        assert.ok(err.includes(`every site would be disabled (${others})`), 'not the one that is deleted anyway')
+        assert.ok(
+          err.includes(`every site would be disabled (${others})`),
+          'not the one that is deleted anyway',
+        )
         assert.match(await there.text('apply -f', deleting), /: deleted\n/)
       })
     })
