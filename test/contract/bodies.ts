@@ -1,6 +1,6 @@
 /**
- * Contract §2.2, §4.2, §4.3 and §7: request bodies that are no JSON object or too large, and invalid fields of a solution, are
- * refused. Such a request spends neither the nonce nor the token in it.
+ * The contract (docs/reference/contract.md), §2.2, §4.2, §4.3 and §7: request bodies that are no JSON object or too large, and invalid
+ * fields of a solution, are refused. Such a request spends neither the nonce nor the token in it.
  */
 
 import assert from 'node:assert/strict'
@@ -22,43 +22,34 @@ import { refusesAndSpendsNothing, type Subject, type Visitor } from './support.t
 
 const BODY_BYTES_MAX = 8192
 
-/** An endpoint that takes JSON. */
-interface Endpoint {
-  readonly path: string
-  /** What a good request has beside its body. */
-  readonly credentials: (site: TestSite) => Record<string, string>
-  readonly goodBody: (visitor: Visitor) => Promise<object>
-  readonly assertTaken: (answer: Answer) => void
-  readonly assertRefused: (answer: Answer, status: 400 | 413, code: string) => void
-}
-
-const VERIFY: Endpoint = {
+/** Endpoints that take JSON: what a good request to each has, and how it shows that it was taken or refused. */
+const VERIFY = {
   path: '/verify',
-  credentials: ({ siteKey }) => ({ 'X-Site-Key': siteKey }),
-  goodBody: visitor => visitor.solved(),
+  credentials: ({ siteKey }: TestSite) => ({ 'X-Site-Key': siteKey }),
+  goodBody: (visitor: Visitor) => visitor.solved(),
   assertTaken: assertPassed,
   assertRefused,
 }
-const VERIFY_TOKEN: Endpoint = {
+const VERIFY_TOKEN = {
   path: '/verify-token',
-  credentials: ({ apiKey }) => ({ Authorization: `Bearer ${apiKey}` }),
-  goodBody: async visitor => ({ token: await visitor.token() }),
+  credentials: ({ apiKey }: TestSite) => ({ Authorization: `Bearer ${apiKey}` }),
+  goodBody: async (visitor: Visitor) => ({ token: await visitor.token() }),
   assertTaken: assertRedeemed,
   assertRefused: assertNotRedeemed,
 }
-const SITEVERIFY: Endpoint = {
+const SITEVERIFY = {
   path: '/siteverify',
   credentials: () => ({}),
-  goodBody: async visitor => ({ secret: visitor.site.apiKey, response: await visitor.token() }),
+  goodBody: async (visitor: Visitor) => ({ secret: visitor.site.apiKey, response: await visitor.token() }),
   assertTaken: assertSiteverified,
-  assertRefused: (answer, status) =>
+  assertRefused: (answer: Answer, status: 400 | 413) =>
     assertNotSiteverified(answer, 'bad-request', status === 400 ? 200 : status),
 }
 const ENDPOINTS = [VERIFY, VERIFY_TOKEN, SITEVERIFY]
+type Endpoint = (typeof ENDPOINTS)[number]
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-/** Sends a body to the endpoint from the visitor's address, with the credentials of the visitor's site. */
 function send(
   { url }: Subject,
   { path, credentials }: Endpoint,
@@ -82,6 +73,7 @@ const bytes = (...values: number[]): Buffer => Buffer.from(values)
 const nested = (open: string, middle: string, close: string, depth: number): string =>
   open.repeat(depth) + middle + close.repeat(depth)
 
+/** An unknown field is ignored, but must be sound: UTF-8, JSON, no `__proto__` at any depth, few brackets (BRACKETS_MAX of schemas.ts). */
 const HOSTILE: Bodies = {
   empty: () => '',
   'white space': () => ' \n',
@@ -92,6 +84,7 @@ const HOSTILE: Bodies = {
   'with a raw control character': good => withMember(good, '"extra":"\n"'),
   'after two byte order marks': good => `\uFEFF\uFEFF${good}`,
   'compressed with gzip': good => gzipSync(good),
+  // So close to a known name, it is refused; other unknown fields are ignored.
   'with a mistyped field': good =>
     withMember(good, '"expectedIP":"192.0.2.1","solve_time_ms":1,"Environment":{}'),
   'in UTF-16': good => Buffer.from(good, 'utf16le'),
@@ -118,7 +111,7 @@ const HOSTILE: Bodies = {
     withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 1000)),
 }
 
-/** So deep, an array and a good body fit into 8192 bytes. */
+/** An array of this depth has 6000 bytes, so that it fits into 8192 beside a good body. */
 const DEPTH = 3000
 
 /** Good bodies with one of these fields once more, as nested arrays: of a field that comes twice, the last value counts. */
@@ -128,20 +121,20 @@ function deepFields(fields: readonly string[]): Bodies {
   return Object.fromEntries(fields.map(field => [`with ${field} nested ${DEPTH} deep`, make(field)]))
 }
 
-/** /siteverify takes these for forms, which ignore fields that they do not know. */
-const READ_AS_FORMS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
+/** To /siteverify the first is a request without a secret, and the mistyped fields are none of its own: siteverify.ts has these cases. */
+const NOT_AT_SITEVERIFY = ['an empty object', 'with a mistyped field']
 
 const bodiesFor = ({ path }: Endpoint): Bodies => {
   if (path === '/verify') return { ...HOSTILE, ...deepFields(['environment', 'nonce', 'counter']) }
   if (path === '/verify-token')
     return { ...HOSTILE, ...deepFields(['token', 'expectedIp', 'idempotencyKey']) }
-  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !READ_AS_FORMS.includes(about)))
+  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !NOT_AT_SITEVERIFY.includes(about)))
 }
 
-const WRONG_CONTENT_TYPES = [
-  ...[undefined, 'text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a'],
-  ...['application/jsonp', 'application/json-patch+json', 'text/plain; application/json'],
-]
+/** What a page of any origin may send without a preflight. */
+const UNASKED_TYPES = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a']
+const LIKE_JSON = ['application/jsonp', 'application/json-patch+json', 'text/plain; application/json']
+const WRONG_CONTENT_TYPES = [undefined, ...UNASKED_TYPES, ...LIKE_JSON]
 const RIGHT_CONTENT_TYPES = ['application/json; charset=utf-8', 'Application/JSON', 'application/json ;q=1']
 
 /** JSON of exactly this many bytes: an unknown field fills it up. */
@@ -153,6 +146,7 @@ export function padded(body: object, bytes: number): string {
 export function hostileBodyTests(subject: Subject): void {
   for (const endpoint of ENDPOINTS) {
     const { path, goodBody, assertTaken, assertRefused } = endpoint
+    // Several refused bodies are made of one good body, which must still be good afterwards.
     refusesAndSpendsNothing({
       cases: Object.entries(bodiesFor(endpoint)),
       nameOf: ([about]) => `§7 ${path} 400, invalid body: ${about}`,
@@ -213,12 +207,16 @@ type WrongValues = readonly (string | undefined)[]
 const HEX_32 = '0123456789abcdef0123456789abcdef'
 const HEX_64 = HEX_32 + HEX_32
 
+const quoted = (...texts: string[]): string[] => texts.map(text => `"${text}"`)
+
 const WRONG: Readonly<Record<string, WrongValues>> = {
   nonce: [
-    ...[undefined, ...words('null 5 [] {} ""'), `"${HEX_32.toUpperCase()}"`, `"0x${HEX_32.slice(2)}"`],
+    undefined,
+    ...words('null 5 [] {} ""'),
+    `["${HEX_32}"]`,
+    ...quoted(HEX_32.toUpperCase(), `${HEX_32.slice(0, -1)}F`, `0x${HEX_32.slice(2)}`, ` ${HEX_32.slice(1)}`),
     ...['', 'g', ' ', '\uff10'].map(end => `"${HEX_32.slice(1)}${end}"`),
     ...['0', '\\n', '\\u0000'].map(end => `"${HEX_32}${end}"`),
-    ...[`" ${HEX_32.slice(1)}"`, `"${HEX_32.slice(0, -1)}F"`, `["${HEX_32}"]`],
   ],
   counter: [
     undefined,
@@ -231,8 +229,9 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
   ],
   solveTimeMs: ['-1', '-0.5', '"1"', 'true', '[]', '{}', '1e999'],
   fingerprintHash: [
-    ...[undefined, ...words('null 5 [] ""')],
-    ...[HEX_64.slice(1), `${HEX_64}0`, `${HEX_64.slice(1)}g`, `${HEX_64}\\n`].map(text => `"${text}"`),
+    undefined,
+    ...words('null 5 [] ""'),
+    ...quoted(HEX_64.slice(1), `${HEX_64}0`, `${HEX_64.slice(1)}g`, `${HEX_64}\\n`),
   ],
   environment: ['[]', '[true]', '"webdriver"', 'true', '0'],
   action: ['"log in"', '"é"', '"a\\nb"', `"${'a'.repeat(101)}"`, '5', '[]'],
@@ -260,8 +259,12 @@ export function withField(body: object, field: string, json: string | undefined)
 /** `name` is the field as the refusal names it. */
 const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: string }[] = [
   ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
-  ...FLAGS.map(flag => [`environment.${flag}`, flag] as const).flatMap(([name, flag]) =>
-    WRONG_FLAGS.map(json => ({ field: 'environment', json: `{"${flag}":${json}}`, name })),
+  ...FLAGS.flatMap(flag =>
+    WRONG_FLAGS.map(value => ({
+      field: 'environment',
+      json: `{"${flag}":${value}}`,
+      name: `environment.${flag}`,
+    })),
   ),
 ]
 

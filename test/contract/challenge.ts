@@ -1,4 +1,4 @@
-/** Contract §2.1 and §4.1: GET /challenge. Sites and origins are in sites.ts. */
+/** The contract (docs/reference/contract.md), §2.1 and §4.1: GET /challenge. Sites and origins are in sites.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -9,8 +9,7 @@ import type { Subject } from './support.ts'
 /** One fewer than the letters and digits that follow `site_` in a good key. */
 const A = 'a'.repeat(21)
 const MALFORMED_SITE_KEYS = ['x', 'site_', `site_${A}`, `site_${A}aa`, `site_${A}-`, `SITE_${A}a`, `sk_${A}a`]
-/** Challenges a minute that an address may have at a site. */
-const LIMIT = 30
+const LIMIT = 30 // challenges a minute of an address at a site
 
 export function challengeTests(subject: Subject): void {
   test('§2.1, §4.1 success response: a Challenge object, with the four fields of §2.1 and no other', async () => {

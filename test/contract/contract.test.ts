@@ -1,20 +1,20 @@
 /**
- * The whole contract, §1 to §8, over HTTP against the forked service with its default limits and lifetimes, on each
- * store. Every answer is checked against the OpenAPI document.
+ * The whole contract (docs/reference/contract.md), §1 to §8, over HTTP against the forked service with its default limits and lifetimes,
+ * on each store. Every answer is checked against the OpenAPI document.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { minuteTests } from './limits.ts'
-import { OpenapiChecker, SEEN_BY_CONTRACT } from './openapi-checker.ts'
-import { CONTRACT, onSections } from './sections.ts'
+import { OpenapiChecker, SEEN_BY_CONTRACT_TEST } from './openapi-checker.ts'
+import { CONTRACT, only, type SectionName } from './sections.ts'
 import { onEachStore } from './support.ts'
 
 /** TEST_SECTION runs one section alone. */
 const section = process.env.TEST_SECTION
 
 const checker = new OpenapiChecker()
-checker.listen()
+checker.listen() // to every answer to a call (harness/http.ts)
 
 test('§4.4: by the OpenAPI document, each answer of /challenge and /verify is for any origin, and none of the others has CORS', () => {
   for (const [path, item] of Object.entries<object>(checker.document.paths))
@@ -33,9 +33,9 @@ test('§4.4: by the OpenAPI document, each answer of /challenge and /verify is f
 })
 
 if (section === undefined) {
-  // The search for secrets at the end of a run then reads a line of every request, good and bad.
+  // The search for secrets at the end of a run (test/canaries.ts) then reads a line of every request, good and bad.
   onEachStore(CONTRACT, { env: { LOG_LEVEL: 'trace' }, waiting: minuteTests })
   test('there is nothing in the OpenAPI document that was not seen, outages aside', () => {
-    assert.deepEqual(checker.unseen(SEEN_BY_CONTRACT), [])
+    assert.deepEqual(checker.unseen(SEEN_BY_CONTRACT_TEST), [])
   })
-} else onSections(section)
+} else onEachStore(only(section as SectionName))

@@ -1,6 +1,6 @@
 /**
- * Contract §4: CORS for any origin on /challenge and /verify, on every status, and never on the endpoints of backends.
- * Decided: 404 for other paths, 405 with Allow for other methods.
+ * The contract (docs/reference/contract.md), §4: CORS for any origin on /challenge and /verify, on every status, and never on the
+ * endpoints of backends. What it leaves open, powgate decided: 404 for other paths, 405 with Allow for other methods.
  */
 
 import assert from 'node:assert/strict'
@@ -48,9 +48,8 @@ export function methodTests(subject: Subject): void {
   })
 
   for (const [path, allow, assertWrongMethod] of PATHS) {
-    for (const method of METHODS.filter(
-      name => !allow.split(', ').includes(name) && arrives(subject, name),
-    )) {
+    const wrong = METHODS.filter(name => !allow.split(', ').includes(name) && arrives(subject, name))
+    for (const method of wrong) {
       test(`§4, decided: ${method} ${path} gives 405 with Allow`, async () => {
         const headers = { 'X-Site-Key': subject.site.siteKey, Authorization: `Bearer ${subject.site.apiKey}` }
         const answer = await call(subject.url + path, { method, headers, from: freshAddress() })
@@ -86,13 +85,14 @@ export function corsTests(subject: Subject): void {
       assert.deepEqual([status, text, headers['access-control-allow-origin']], [200, '{}', '*'])
       assert.ok(wordsOf(headers['access-control-allow-methods']).includes(method.toLowerCase()))
       const allowed = wordsOf(headers['access-control-allow-headers'])
+      // Tracing agents add headers of any name to a page's requests; `*` does not cover Authorization.
       for (const name of ['x-site-key', 'content-type', 'authorization', '*'])
         assert.ok(allowed.includes(name))
       assert.equal(headers['access-control-allow-credentials'], undefined)
     })
 
   for (const path of ['/verify-token', '/siteverify'])
-    test(`§4.4: CORS headers, ETag and Vary are not sent by ${path}, also to a preflight`, async () => {
+    test(`§4.4: no CORS headers are sent by ${path}, also to a preflight; nor ETag and Vary, as files have them`, async () => {
       const asked = { ...ORIGIN, 'Access-Control-Request-Method': 'POST' }
       for (const method of ['POST', 'OPTIONS']) {
         const { headers } = await call(subject.url + path, { method, headers: asked, from: freshAddress() })

@@ -12,7 +12,7 @@ import { EXAMPLES } from '../../src/openapi/answer-schemas.ts'
 import { Client } from '../harness/client.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
-import { OpenapiChecker, SEEN_IN_OVERLOAD } from './openapi-checker.ts'
+import { OpenapiChecker, SEEN_BY_OPENAPI_TEST } from './openapi-checker.ts'
 import { onHosts, type Subject, UNKNOWN_SITE_KEY } from './support.ts'
 
 const checker = new OpenapiChecker()
@@ -80,7 +80,7 @@ function documentTests(subject: Subject): void {
   })
 }
 
-onHosts([{ kind: 'embedded', sections: { 'the document': documentTests } }]) // the store answers none of it
+onHosts([{ store: 'embedded', sections: { 'the document': documentTests } }]) // the store answers none of it
 
 test('with more requests than can be answered, every endpoint gives 503 as documented, and a GET with a chunked body from a trusted proxy 400', async t => {
   const server = await startRefusingServer(t, { trustedProxies: ['127.0.0.1'] })
@@ -97,5 +97,5 @@ test('with more requests than can be answered, every endpoint gives 503 as docum
 })
 
 test('every answer in the document for an overload, or for an ambiguous length, was seen', () => {
-  assert.deepEqual(checker.unseen(SEEN_IN_OVERLOAD), [])
+  assert.deepEqual(checker.unseen(SEEN_BY_OPENAPI_TEST), [])
 })

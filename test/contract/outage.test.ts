@@ -1,4 +1,4 @@
-/** Contract §7 and §8: 503 while the store is away, as the OpenAPI document says; /verify-token fails closed. */
+/** The contract (docs/reference/contract.md), §7 and §8: 503 while the store is away, as in the OpenAPI document; /verify-token fails closed. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -15,8 +15,8 @@ import {
   assertRefused,
   assertSiteverified,
 } from './answers.ts'
-import { OpenapiChecker, SEEN_IN_OUTAGES } from './openapi-checker.ts'
-import { Subject, untilAll } from './support.ts'
+import { OpenapiChecker, SEEN_BY_OUTAGE_TEST } from './openapi-checker.ts'
+import { Subject, UNKNOWN_API_KEY, untilAll } from './support.ts'
 
 const checker = new OpenapiChecker()
 checker.listen()
@@ -210,7 +210,7 @@ describe('Redis is frozen', () => {
     }
     subject.service.redis!.thaw()
     // Asks with a key of nobody: the site's own would use up its limit while one worker answers and the other does not.
-    const nobody = { secret: `sk_00000000_${'A'.repeat(43)}`, response: 'a token of nobody' }
+    const nobody = { secret: UNKNOWN_API_KEY, response: 'a token of nobody' }
     const ask = () => subject.client.siteverify(nobody, { from: freshAddress() })
     await untilAll('the service answers again', 200, ask)
     // Redis may have run the commands that it was sent, or not. The answer must be the same.
@@ -230,5 +230,5 @@ describe('Redis is frozen', () => {
 })
 
 test('every refusal for an outage that the OpenAPI document has was seen', () => {
-  assert.deepEqual(checker.unseen(SEEN_IN_OUTAGES), [])
+  assert.deepEqual(checker.unseen(SEEN_BY_OUTAGE_TEST), [])
 })

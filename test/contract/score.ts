@@ -1,4 +1,4 @@
-/** Contract §2.2, §2.4 and §4.2 rule 2: the score, the site's threshold, and IP rules. */
+/** The contract (docs/reference/contract.md), §2.2, §2.4 and §4.2 rule 2: the score, the site's threshold, and IP rules. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -20,23 +20,18 @@ import { type Subject, untilAll, wrongCounter } from './support.ts'
 
 type Rules = Partial<Record<'allow' | 'block', string[]>>
 
-/** Rules for an address on plan pro, or free, and whether the address passes by them. */
-const RULES_CASES: readonly [
-  about: string,
-  rules: (from: string) => Rules,
-  passes: boolean,
-  plan?: 'free',
-][] = [
-  ['blocked', from => ({ block: [from] }), false],
-  ['in a blocked CIDR', from => ({ block: [`${from}/20`] }), false],
-  ['another is blocked', () => ({ block: ['192.0.2.1'] }), true],
-  ['not on the allow list', () => ({ allow: ['192.0.2.1'] }), false],
-  ['on the allow list', from => ({ allow: ['192.0.2.1', from] }), true],
-  ['in an allowed CIDR', from => ({ allow: [`${from}/20`] }), true],
-  ['on both lists', from => ({ allow: [from], block: [from] }), false],
-  ['no rules', () => ({}), true],
-  ['blocked, but on plan free', from => ({ block: [from] }), true, 'free'],
-  ['not allowed, on plan free', () => ({ allow: ['192.0.2.1'] }), true, 'free'],
+type RulesCase = { about: string; rules: (from: string) => Rules; passes: boolean; plan?: 'free' }
+const RULES_CASES: readonly RulesCase[] = [
+  { about: 'blocked', rules: from => ({ block: [from] }), passes: false },
+  { about: 'in a blocked CIDR', rules: from => ({ block: [`${from}/20`] }), passes: false },
+  { about: 'another is blocked', rules: () => ({ block: ['192.0.2.1'] }), passes: true },
+  { about: 'not on the allow list', rules: () => ({ allow: ['192.0.2.1'] }), passes: false },
+  { about: 'on the allow list', rules: from => ({ allow: ['192.0.2.1', from] }), passes: true },
+  { about: 'in an allowed CIDR', rules: from => ({ allow: [`${from}/20`] }), passes: true },
+  { about: 'on both lists', rules: from => ({ allow: [from], block: [from] }), passes: false },
+  { about: 'no rules', rules: () => ({}), passes: true },
+  { about: 'blocked, but on plan free', rules: from => ({ block: [from] }), passes: true, plan: 'free' },
+  { about: 'not allowed, on plan free', rules: () => ({ allow: ['192.0.2.1'] }), passes: true, plan: 'free' },
 ]
 
 export function scoreTests(subject: Subject): void {
@@ -141,7 +136,7 @@ export function scoreTests(subject: Subject): void {
     }
   })
 
-  for (const [about, rules, passes, plan = 'pro'] of RULES_CASES) {
+  for (const { about, rules, passes, plan = 'pro' } of RULES_CASES) {
     test(`§4.2 rule 2: IP rules on plan ${plan}, the address is ${about}: ${passes ? 'passes' : 'fails'}`, async () => {
       const from = freshAddress()
       const visitor = subject.visitor(await subject.createSite(withRules(rules(from), plan)), from)

@@ -1,13 +1,10 @@
-/** Contract §5 and §7: the sites and origins for which /challenge and /verify answer. */
+/** The contract (docs/reference/contract.md), §5 and §7: the sites and origins for which /challenge and /verify answer. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SiteOptions } from '../../src/sites/sites.ts'
-import type { Answer } from '../harness/http.ts'
 import { assertPassed, assertRefused } from './answers.ts'
-import { type Subject, UNKNOWN_SITE_KEY, type Visitor } from './support.ts'
-
-type Ask = (visitor: Visitor, headers?: Record<string, string>) => Promise<Answer>
+import type { Ask } from './limits.ts'
+import { type Subject, UNKNOWN_SITE_KEY } from './support.ts'
 
 /** One good request to each endpoint, as far as site and origin allow it. */
 const ENDPOINTS: Readonly<Record<string, Ask>> = {
@@ -20,20 +17,15 @@ const STRICT = { ...SHOP, requireOrigin: true }
 const WILDCARD = { origins: ['https://*.shop.example'] }
 
 /** domain/rules.test.ts has all ways in which an origin can differ from the listed one. */
-const ORIGIN_CASES: readonly [
-  about: string,
-  site: SiteOptions,
-  origin: string | undefined,
-  isAllowed: boolean,
-][] = [
-  ['the listed origin', SHOP, 'https://shop.example', true],
-  ['another host', SHOP, 'https://other.example', false],
-  ['null', SHOP, 'null', false],
-  ['a subdomain of a pattern', WILDCARD, 'https://a.shop.example', true],
-  ['no Origin header', SHOP, undefined, true],
-  ['no Origin header, but requireOrigin', STRICT, undefined, false],
-  ['the listed one, requireOrigin', STRICT, 'https://shop.example', true],
-  ['any origin where none is listed', {}, 'https://any.example', true],
+const ORIGIN_CASES = [
+  { about: 'the listed origin', site: SHOP, origin: 'https://shop.example', isAllowed: true },
+  { about: 'another host', site: SHOP, origin: 'https://other.example', isAllowed: false },
+  { about: 'null', site: SHOP, origin: 'null', isAllowed: false },
+  { about: 'a subdomain of a pattern', site: WILDCARD, origin: 'https://a.shop.example', isAllowed: true },
+  { about: 'no Origin header', site: SHOP, origin: undefined, isAllowed: true },
+  { about: 'no Origin header, but requireOrigin', site: STRICT, origin: undefined, isAllowed: false },
+  { about: 'the listed one, requireOrigin', site: STRICT, origin: 'https://shop.example', isAllowed: true },
+  { about: 'any origin where none is listed', site: {}, origin: 'https://any.example', isAllowed: true },
 ]
 
 export function siteTests(subject: Subject): void {
@@ -46,7 +38,7 @@ export function siteTests(subject: Subject): void {
       assertRefused(await ask(await subject.visitorOf({ active: false })), 403, 'site-inactive')
     })
 
-    for (const [about, site, origin, isAllowed] of ORIGIN_CASES) {
+    for (const { about, site, origin, isAllowed } of ORIGIN_CASES) {
       test(`§5 rule 2: ${path} ${isAllowed ? 'serves' : 'refuses with 403'}: ${about}`, async () => {
         const visitor = await subject.visitorOf(site)
         const answer = await ask(visitor, origin === undefined ? {} : { Origin: origin })

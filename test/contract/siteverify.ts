@@ -1,8 +1,9 @@
-/** POST /siteverify: /verify-token for backends of the large hosted CAPTCHAs, with their field names. Limits are in limits.ts. */
+/** POST /siteverify: /verify-token for backends of the large hosted CAPTCHAs, with their field names. Its limits are in limits.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call, freshAddress } from '../harness/http.ts'
+import { CONNECTIONS } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import {
   assertNotRedeemed,
@@ -11,6 +12,7 @@ import {
   assertRedeemed,
   assertSiteverified,
 } from './answers.ts'
+import { PER_ADDRESS } from './limits.ts'
 import { type Subject, UNKNOWN_SITE_KEY } from './support.ts'
 import { WRONG_KEYS } from './verify-token.ts'
 
@@ -30,19 +32,21 @@ const URLENCODED = 'application/x-www-form-urlencoded'
 
 const WRONG_TYPES = words('text/plain application/jsonp multipart/mixed;boundary=b multipart/form-data')
 
-const TWO = ['https://shop.example', 'https://www.shop.example'] as const
+const ONE = ['https://shop.example']
+const TWO = ['https://shop.example', 'https://www.shop.example']
+const PATTERN = ['https://*.shop.example']
+const EXTENSION = 'chrome-extension://abcdefghijklmnop'
 
-/** The site's origins, the page's origin, and the hostname that the backend gets. */
+/** `told` is the hostname that the backend of a site with these `origins` gets, if a page of `origin` sends the solution. */
 const HOSTNAMES = [
-  ["its host, of the site's one exact origin", ['https://shop.example'], undefined, 'shop.example'],
-  ['the second of two', TWO, 'https://www.shop.example', 'www.shop.example'],
-  ['none of two for a client without an origin', TWO, undefined, undefined],
-  ['by a pattern', ['https://*.shop.example'], 'https://a.b.shop.example', 'a.b.shop.example'],
-  ['of any site, without the port', [], 'http://[::1]:8080', '[::1]'],
-  ['none for an extension', [], 'chrome-extension://abcdefghijklmnop', undefined],
-] as const
+  { about: 'no Origin header, and one origin', origins: ONE, origin: undefined, told: 'shop.example' },
+  { about: 'no Origin header, and two origins', origins: TWO, origin: undefined, told: undefined },
+  { about: 'the second of two', origins: TWO, origin: 'https://www.shop.example', told: 'www.shop.example' },
+  { about: 'by a pattern', origins: PATTERN, origin: 'https://a.b.shop.example', told: 'a.b.shop.example' },
+  { about: 'any page, without its port', origins: [], origin: 'http://[::1]:8080', told: '[::1]' },
+  { about: 'any page, but an extension', origins: [], origin: EXTENSION, told: undefined },
+]
 
-/** The fields of an answer that the page gave. */
 const pageFieldsOf = (json: object) =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name === 'action' || name === 'cdata'))
 
@@ -66,30 +70,37 @@ export function siteverifyTests(subject: Subject): void {
     })
   }
 
-  test('/siteverify merges the fields of query and body, and the body comes first; a secret in the Authorization header is none', async () => {
+  const FORM_TYPE = { 'Content-Type': URLENCODED }
+  const inQuery = async (fields: Fields, body: string | object = '', headers = {}) => {
+    const path = `/siteverify?${new URLSearchParams(fields)}`
+    return subject.client.siteverify(body, { from: freshAddress(), headers, path })
+  }
+
+  test('/siteverify: the Authorization header brings no secret, and query and body together bring one, once', async () => {
     const { apiKey: secret } = subject.site
-    const from = freshAddress()
-    const inQuery = async (fields: Fields, body: string | object = '', headers = {}) =>
-      subject.client.siteverify(body, { from, headers, path: `/siteverify?${new URLSearchParams(fields)}` })
     const response = await freshToken()
     const header = { Authorization: `Bearer ${secret}` }
     assertNotSiteverified(await inQuery({ response }, '', header), 'missing-input-secret')
-    const type = { 'Content-Type': URLENCODED }
-    assertNotSiteverified(await inQuery({ secret, response }, { response: 'x' }), 'invalid-input-response')
     // Two secrets that differ may be one of the backend and one that a visitor has added.
     const { apiKey: other } = await subject.createSite()
     for (const body of ['secret=x', `response=x&secret=${other}`])
-      assertNotSiteverified(await inQuery({ secret, response }, body, type), 'bad-request')
-    assertSiteverified(await inQuery({ secret, response }, '', type))
-    // What is unknown, empty, null or the same in the body leaves the fields of the query as they are, so the token is found used.
-    for (const body of ['a=b', 'response=', `secret=${secret}`])
-      assertNotSiteverified(await inQuery({ secret, response }, body, type), 'timeout-or-duplicate')
-    for (const body of [{}, { response: null }, { secret }])
-      assertNotSiteverified(await inQuery({ secret, response }, body), 'timeout-or-duplicate')
+      assertNotSiteverified(await inQuery({ secret, response }, body, FORM_TYPE), 'bad-request')
     const twice = { path: `/siteverify?secret=${secret}&secret=${secret}` }
     assertNotSiteverified(await subject.client.siteverify('', twice), 'bad-request')
     // form.test.ts has all forms that are refused.
-    assertNotSiteverified(await inQuery({}, 'secret=x&se%63ret=x', type), 'bad-request')
+    assertNotSiteverified(await inQuery({}, 'secret=x&se%63ret=x', FORM_TYPE), 'bad-request')
+  })
+
+  test('/siteverify merges the fields of query and body, and the body comes first, but for what it leaves out', async () => {
+    const { apiKey: secret } = subject.site
+    const response = await freshToken()
+    assertNotSiteverified(await inQuery({ secret, response }, { response: 'x' }), 'invalid-input-response')
+    assertSiteverified(await inQuery({ secret, response }, '', FORM_TYPE))
+    // What is unknown, empty, null or the same in the body leaves the fields of the query as they are, so the token is found used.
+    for (const body of ['a=b', 'response=', `secret=${secret}`])
+      assertNotSiteverified(await inQuery({ secret, response }, body, FORM_TYPE), 'timeout-or-duplicate')
+    for (const body of [{}, { response: null }, { secret }])
+      assertNotSiteverified(await inQuery({ secret, response }, body), 'timeout-or-duplicate')
   })
 
   for (const path of ['/recaptcha/api/siteverify', '/turnstile/v0/siteverify']) {
@@ -125,11 +136,13 @@ export function siteverifyTests(subject: Subject): void {
     assertNotSiteverified(await get(), 'timeout-or-duplicate')
   })
 
-  test('§4.3 rule 1: of 20 redemptions at once, at /verify-token and /siteverify, over two workers, one succeeds; then the token is used at both', async () => {
+  test(`§4.3 rule 1: of ${CONNECTIONS} redemptions at once, which reach both workers, at /verify-token and /siteverify, one succeeds; then the token is used at both`, async () => {
     const fields = { secret: subject.site.apiKey, response: await freshToken() }
     const siteverify = () => ask(fields)
     const verifyToken = () => subject.redeem({ token: fields.response })
-    const tries = Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? siteverify() : verifyToken()))
+    const tries = Array.from({ length: CONNECTIONS }, (_, index) =>
+      index % 2 ? verifyToken() : siteverify(),
+    )
     assertOneOf(await Promise.all(tries), ({ text }) => assert.match(text, /token-used|timeout-or-duplicate/))
     assertNotSiteverified(await siteverify(), 'timeout-or-duplicate')
     assertNotRedeemed(await verifyToken(), 400, 'token-used')
@@ -150,19 +163,14 @@ export function siteverifyTests(subject: Subject): void {
   test('/siteverify: what a visitor appends to a token that the backend does not encode makes no second use of it', async () => {
     const response = await freshToken()
     const form = `secret=${subject.site.apiKey}&response=${response}&idempotency_key=bot`
-    const recaptcha = '/recaptcha/api/siteverify'
-    const type = { 'Content-Type': URLENCODED }
-    for (const path of ['/siteverify', recaptcha])
-      for (const { query, body } of [
-        { query: '', body: form },
-        { query: `?${form}`, body: '' },
-      ]) {
-        const answer = await subject.client.siteverify(body, { path: path + query, headers: type })
-        assertNotSiteverified(answer, 'bad-request')
-      }
-    const path = '/turnstile/v0/siteverify' // has the field, as Turnstile has
+    const send = (path: string, body: string) => subject.client.siteverify(body, { path, headers: FORM_TYPE })
+    for (const path of ['/siteverify', '/recaptcha/api/siteverify']) {
+      assertNotSiteverified(await send(path, form), 'bad-request')
+      assertNotSiteverified(await send(`${path}?${form}`, ''), 'bad-request')
+    }
+    // Turnstile has an idempotency_key.
     for (let attempt = 0; attempt < 2; attempt++)
-      assert.equal((await subject.client.siteverify(form, { path, headers: type })).json.success, true)
+      assert.equal((await send('/turnstile/v0/siteverify', form)).json.success, true)
   })
 
   test('/siteverify: another remoteip, site key or secret does not spend the token', async () => {
@@ -182,8 +190,10 @@ export function siteverifyTests(subject: Subject): void {
     const { apiKey: secret } = subject.site
     const [first, second] = [await freshToken(), await freshToken()]
     const empty = { remoteip: '', sitekey: '', idempotency_key: '' }
-    const unknown = { action: 'login', cdata: '1', success: 'false', __proto__x: '' } // action and cdata count only from the page
-    assertSiteverified(await ask(new URLSearchParams({ secret, response: first, ...empty, ...unknown })))
+    const unknown = { action: 'login', cdata: '1', success: 'false' } // action and cdata count only from the page
+    const form = new URLSearchParams({ secret, response: first, ...empty, ...unknown })
+    form.append('__proto__', 'x') // refused in JSON alone
+    assertSiteverified(await ask(form))
     const none = { remoteip: null, sitekey: null, idempotency_key: null }
     assertSiteverified(await ask({ secret, response: second, ...none }))
     for (const missing of ['', null, undefined]) {
@@ -210,15 +220,15 @@ export function siteverifyTests(subject: Subject): void {
     assertSiteverified(await ask(new URLSearchParams({ secret, response })))
   })
 
-  for (const [about, origins, origin, hostname] of HOSTNAMES) {
+  for (const { about, origins, origin, told } of HOSTNAMES) {
     test(`/siteverify hostname: ${about}`, async () => {
-      const visitor = await subject.visitorOf({ origins: [...origins] })
+      const visitor = await subject.visitorOf({ origins })
       const headers: Record<string, string> = origin === undefined ? {} : { Origin: origin }
       const { token } = (await visitor.verify(await visitor.solved(), headers)).json
       const { json, text } = await ask({ secret: visitor.site.apiKey, response: token })
       assert.equal(json.success, true, text)
-      assert.equal(json.hostname, hostname)
-      assert.equal('hostname' in json, hostname !== undefined)
+      assert.equal(json.hostname, told)
+      assert.equal('hostname' in json, told !== undefined)
     })
   }
 
@@ -250,8 +260,7 @@ export function siteverifyTests(subject: Subject): void {
     const send = (headers: Record<string, string>) =>
       subject.client.siteverify(fields, { from: visitor.from, headers })
     const marks = [{ Origin: 'https://shop.example' }, { 'Sec-Fetch-Site': 'cross-site' }]
-    // An address may redeem 100 times a minute.
-    for (let count = 0; count < 110; count++) {
+    for (let count = 0; count < PER_ADDRESS + 10; count++) {
       const answer = await send(marks[count % 2]!)
       assert.equal(answer.status, 400, answer.text)
       assert.deepEqual(answer.json['error-codes'], ['bad-request'])

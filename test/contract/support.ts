@@ -1,4 +1,7 @@
-/** Shared by the contract's tests: one service for each store, sites with low difficulty, and visitors. */
+/**
+ * Shared by the tests of the contract (docs/reference/contract.md): one service for each store, sites with low difficulty, and visitors.
+ * In titles, § is a section of that page; "decided" is what the contract leaves open, and powgate has chosen.
+ */
 
 import assert from 'node:assert/strict'
 import { hash, randomInt } from 'node:crypto'
@@ -8,7 +11,6 @@ import { loadConfig } from '../../src/config/config.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
-import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { type SiteOptions, updateSite } from '../../src/sites/sites.ts'
@@ -24,7 +26,7 @@ import {
   EASY,
   lifetimesOf,
   STORE_KINDS,
-  type StartKind,
+  type StoreKind,
   TEST_SECRET,
   TestService,
   type TestSite,
@@ -32,95 +34,58 @@ import {
 import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const keyring = new Keyring([TEST_SECRET])
-export const tags = new AddressTags(keyring.signing)
 
 export type Section = (subject: Subject) => void
 
 export type Sections = Readonly<Record<string, Section>>
 
-interface SuiteOptions {
+type RedisServers = { readonly url: string; stop(): Promise<void> }
+
+interface HostOptions {
+  /** The store, which the service starts itself; or servers of Redis that it uses, by a name. */
+  readonly store: StoreKind | readonly [name: string, start: () => Promise<RedisServers>]
+  /** The proxy in front of the service, which passes on the client's address. */
+  readonly front?: ProxyKind
   readonly env?: Record<string, string>
+  readonly sections: Sections
   /** Runs beside the other sections, because it takes long and only waits. */
   readonly waiting?: Section
 }
 
-export function onEachStore(sections: Sections, options: SuiteOptions = {}): void {
-  onHosts(STORE_KINDS.map(kind => ({ kind, sections, ...options })))
+export function onEachStore(sections: Sections, options: Omit<HostOptions, 'store' | 'sections'> = {}): void {
+  onHosts(STORE_KINDS.map(store => ({ store, sections, ...options })))
 }
 
-interface Topology {
-  readonly url: string
-  stop(): Promise<void>
-}
-
-interface HostOptions extends SuiteOptions {
-  /** With a topology `shared`, so that the service starts no Redis of its own. */
-  readonly kind: StartKind
-  readonly sections: Sections
-  /** The proxy in front of the service, which passes on the client's address. */
-  readonly front?: ProxyKind
-  /** Servers of Redis that the service uses, by a name. */
-  readonly topology?: readonly [name: string, start: () => Promise<Topology>]
-}
-
-/**
- * One service for each host, because starting one costs more than most sections. The hosts go side by side, the
- * sections of a host one after the other, each on a site of its own.
- */
+/** The hosts go side by side. Starting a service costs more than most sections, so those of a host go one after the other on one. */
 export function onHosts(all: readonly HostOptions[]): void {
-  const hosts = all.map(options => new Host(options))
-  describe('contract', { concurrency: true }, () => {
-    before(async () => {
-      // Waits for all, because one that was still starting when another failed would never be stopped.
-      const starts = await Promise.allSettled(hosts.map(host => host.start()))
-      for (const start of starts) if (start.status === 'rejected') throw start.reason
-    })
-    after(() => Promise.all(hosts.map(host => host.stop())))
-    for (const host of hosts) {
-      const { sections, waiting } = host.options
-      describe(host.name, { concurrency: false }, () => {
-        for (const [name, section] of Object.entries(sections)) describe(name, () => host.run(section))
-      })
-      if (waiting !== undefined) {
-        describe(`${host.name}, waiting`, { concurrency: true }, () => host.run(waiting))
-      }
-    }
-  })
+  describe('contract', { concurrency: true }, () => all.forEach(testHost))
 }
 
-class Host {
-  readonly options: HostOptions
-  readonly name: string
-  #service: TestService | undefined
-  #proxy: FrontProxy | undefined
-  #topology: Topology | undefined
-
-  constructor(options: HostOptions) {
-    const { kind, front, topology } = options
-    this.options = options
-    this.name = topology?.[0] ?? `store ${kind}${front === undefined ? '' : ` behind ${front}`}`
-  }
-
-  async start(): Promise<void> {
-    const { kind, front, topology, env } = this.options
-    this.#topology = await topology?.[1]()
-    this.#service = await TestService.start(kind, {
-      ...(front === undefined ? {} : BEHIND[front]),
-      ...(this.#topology === undefined ? {} : { REDIS_URL: this.#topology.url }),
-      ...env,
+function testHost({ store, front, env, sections, waiting }: HostOptions): void {
+  const [name, startRedis] = typeof store === 'string' ? [`store ${store}`] : store
+  describe(front === undefined ? name : `${name} behind ${front}`, { concurrency: true }, () => {
+    let redis: RedisServers | undefined
+    let service: TestService | undefined
+    let proxy: FrontProxy | undefined
+    before(async () => {
+      redis = await startRedis?.()
+      const more = { ...(front && BEHIND[front]), ...(redis && { REDIS_URL: redis.url }), ...env }
+      service = await TestService.start(typeof store === 'string' ? store : 'shared', more)
+      if (front !== undefined) proxy = await FrontProxy.start(front, service)
     })
-    if (front !== undefined) this.#proxy = await FrontProxy.start(front, this.#service)
-  }
-
-  async stop(): Promise<void> {
-    for (const part of [this.#proxy, this.#service, this.#topology]) await part?.stop()
-  }
-
-  run(section: Section): void {
-    const subject = new Subject(this.options.front)
-    before(() => subject.prepare(this.#service!, this.#proxy?.url))
-    section(subject)
-  }
+    after(async () => {
+      for (const part of [proxy, service, redis]) await part?.stop()
+    })
+    const run = (section: Section) => {
+      const subject = new Subject(front)
+      before(() => subject.prepare(service!, proxy?.url))
+      section(subject)
+    }
+    describe('sections', { concurrency: false }, () => {
+      for (const [title, section] of Object.entries(sections)) describe(title, () => run(section))
+    })
+    if (waiting !== undefined) describe('waiting', { concurrency: true }, () => run(waiting))
+  })
 }
 
 /** The service of a section, once `prepare` has set it. */
@@ -166,7 +131,7 @@ export class Subject {
     return use(store).finally(() => store.close())
   }
 
-  changeSite(siteKey: string, settings: Partial<SiteSettings>): Promise<unknown> {
+  changeSite(siteKey: string, settings: Parameters<typeof updateSite>[2]): Promise<unknown> {
     return this.withSites(store => updateSite(store, siteKey, settings))
   }
 
@@ -177,17 +142,19 @@ export class Subject {
   /** The epoch of the store that keeps this address's used nonces. Each shard of a Cluster has its own; elsewhere a token has it. */
   async epochFor(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
+    const ring = new Keyring(config.secrets) // the service may sign with another secret than TEST_SECRET
     if (config.redis?.kind === 'cluster') {
       const store = createStore(config, { deadlineMs: 5000 })
       try {
         await store.open()
+        const tags = new AddressTags(ring.signing)
         const addressKey = tags.keyOf(parseAddress(from)!, config.ipv6PrefixBits)
-        return store.requests.nonceEpoch(addressKey, siteKey, false)!
+        const mayFailOpen = false
+        return store.requests.nonceEpoch(addressKey, siteKey, mayFailOpen)!
       } finally {
         await store.close()
       }
     }
-    const ring = new Keyring(this.service.env.POWGATE_SECRETS!.split(','))
     this.#storeEpoch ??= this.visitor()
       .token()
       .then(token => claimsOf(token, ring).storeEpoch)
@@ -207,7 +174,6 @@ export class Visitor {
     this.from = from
   }
 
-  /** The same person at another site. */
   at(site: TestSite): Visitor {
     return new Visitor(this.#subject, site, this.from)
   }
@@ -222,7 +188,8 @@ export class Visitor {
 
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(ageMs: number): Promise<Solution> {
-    const [{ siteKey }, difficulty] = [this.site, EASY.base]
+    const { siteKey } = this.site
+    const difficulty = EASY.base
     const storeEpoch = await this.#subject.epochFor(siteKey, this.from)
     const lifetimes = lifetimesOf(this.#subject.service.env)
     const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(this.from)! }
@@ -257,7 +224,7 @@ export class Visitor {
   }
 }
 
-/** Resolves once the answers of all workers have this status, or satisfy this condition. */
+/** Resolves once all workers answer with this status, or so that this condition holds: so many connections reach each of them. */
 export function untilAll(
   what: string,
   expected: number | ((answer: Answer) => boolean),
@@ -293,7 +260,7 @@ const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
  */
 export const neighbour = (character: string): string => BASE64URL[BASE64URL.indexOf(character) ^ 1]!
 
-/** Tests of refusals that spend nothing share a solution or token, at most this many: limits are per minute. */
+/** At most so many refusals share a solution or token, because a visitor may send 20 solutions a minute. */
 const SHARING_MAX = 15
 
 interface Refusals<Case, Shared> {
@@ -313,9 +280,13 @@ export function refusesAndSpendsNothing<Case, Shared>(refusals: Refusals<Case, S
     const shared = () => (made ??= make())
     const some = cases.slice(start, start + SHARING_MAX)
     for (const one of some) test(nameOf(one), async () => assertRefused(one, await shared()))
-    test(`§4.2, §4.3: what came with these ${some.length} is still good`, async () =>
+    test(`§4.2, §4.3: the solution or token that came with these ${some.length} is still good`, async () =>
       assertUnspent(await shared()))
   }
 }
 
 export const UNKNOWN_SITE_KEY = `site_${'0'.repeat(22)}`
+export const UNKNOWN_API_KEY = `sk_00000000_${'A'.repeat(43)}`
+
+/** The API key, `sk_` and an id of 8 characters and `_`, with another secret of 43. */
+export const withWrongSecret = (apiKey: string): string => apiKey.slice(0, 12) + 'A'.repeat(43)

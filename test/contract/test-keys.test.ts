@@ -132,9 +132,8 @@ function apiKeyTests(subject: Subject): void {
   })
 }
 
-/** No store knows the test keys. */
 const SECTIONS = { 'site keys': siteKeyTests, 'API keys': apiKeyTests }
-onHosts([{ kind: 'embedded', sections: SECTIONS, env: { POWGATE_TEST_KEYS: 'on' } }])
+onHosts([{ store: 'embedded', sections: SECTIONS, env: { POWGATE_TEST_KEYS: 'on' } }])
 
 const subject = new Subject()
 before(async () => subject.prepare(await TestService.start('embedded')))

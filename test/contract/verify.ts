@@ -1,4 +1,4 @@
-/** Contract §2.1 to §2.3, §3 and §4.2: POST /verify. Invalid bodies are in bodies.ts. */
+/** The contract (docs/reference/contract.md), §2.1 to §2.3, §3 and §4.2: POST /verify. Invalid bodies are in bodies.ts. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -70,7 +70,7 @@ export function verifyTests(subject: Subject): void {
     assertRefused(await visitor.verify(future), 400, 'invalid-nonce')
   })
 
-  test('§7 /verify: of 15 submissions of one solution at once, over two workers, one passes; a nonce that was already used is 400', async () => {
+  test('§7 /verify: of 15 submissions of one solution at once, to two workers, one passes; a nonce that was already used is 400', async () => {
     const visitor = await subject.visitorOf()
     const solution = await visitor.solved()
     const answers = await Promise.all(Array.from({ length: 15 }, () => visitor.verify(solution)))

@@ -3,6 +3,6 @@
 import { BY_ADDRESS, only } from '../contract/sections.ts'
 import { onHosts } from '../contract/support.ts'
 
-const sections = only(name => BY_ADDRESS.includes(name))
+const sections = only(...BY_ADDRESS)
 
-onHosts((['haproxy', 'apache', 'caddy'] as const).map(front => ({ kind: 'embedded', front, sections })))
+onHosts((['haproxy', 'apache', 'caddy'] as const).map(front => ({ store: 'embedded', front, sections })))

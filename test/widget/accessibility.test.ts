@@ -25,11 +25,7 @@ import { limited, NOT_PASSED } from './answers.ts'
 
 const { browser, service, gateway, open } = await startStage({ POWGATE_DEMO: 'on' })
 
-interface Look {
-  readonly name: string
-  readonly options: BrowserContextOptions
-  readonly lang: string
-}
+type Look = { readonly name: string; readonly options: BrowserContextOptions; readonly lang: string }
 
 const LOOKS: readonly Look[] = [
   { name: 'light', options: { colorScheme: 'light' }, lang: 'en' },

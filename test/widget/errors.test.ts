@@ -31,16 +31,6 @@ const CLOCK = { visit: WITH_CLOCK }
 /** The back-off before the fifth and last try, with its jitter. */
 const LONGEST_WAIT_MS = 8500
 
-/** Opens a page whose first challenge meets a fault, and holds the next one until the visitor was told. */
-async function openUntilTold(fault: Fault, told: string) {
-  gateway.fail(fault)
-  const release = gateway.hold('/challenge')
-  const opened = await open()
-  await opened.page.locator(`pow-gate .text:has-text("${told}")`).waitFor()
-  release()
-  return opened
-}
-
 /** Lets the page's clock pass each wait that the element tells, until it has failed. */
 async function untilFailed(page: Page): Promise<void> {
   const waits = page.locator('pow-gate .detail:text-matches("Continues")')
@@ -57,6 +47,10 @@ async function untilFailed(page: Page): Promise<void> {
 }
 
 const text = (page: Page) => page.locator('pow-gate .text').textContent()
+async function assertTold(page: Page, code: string, shown: RegExp): Promise<void> {
+  assert.equal(await errorCode(page), code)
+  assert.match((await text(page))!, shown)
+}
 const detail = (page: Page) => page.locator('pow-gate .detail').textContent()
 async function tryAgain(page: Page): Promise<void> {
   await press(page, 'Try again')
@@ -104,7 +98,11 @@ const FOREIGN = [200, 403, 404].map(status => ({ status, body: '<h1>Welcome</h1>
 
 test('an answer that is no JSON comes from something in between: tried again, then said so', async () => {
   for (const answer of FOREIGN) {
-    const { page, notes } = await openUntilTold({ path: '/challenge', answer }, 'cannot be reached')
+    gateway.fail({ path: '/challenge', answer })
+    const release = gateway.hold('/challenge') // the next one
+    const { page, notes } = await open()
+    await page.locator('pow-gate .text:has-text("cannot be reached")').waitFor()
+    release()
     await untilState(page, 'verified')
     assert.deepEqual(notes.pageErrors, [])
   }
@@ -113,8 +111,7 @@ test('an answer that is no JSON comes from something in between: tried again, th
     const { page } = await open('', { fault, ...CLOCK })
     if (isSent) await page.click('text=Send')
     await untilFailed(page)
-    assert.equal(await errorCode(page), 'unexpected-answer')
-    assert.match((await text(page))!, /cannot be reached/)
+    await assertTold(page, 'unexpected-answer', /cannot be reached/)
     // The visitor comes back from the network's login.
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     if (isSent) assert.equal(await page.locator('pow-gate button').textContent(), 'Try again')
@@ -134,7 +131,7 @@ for (const status of [200, 503])
     await press(page, 'Verify')
     await eventually(60_000, 'six attempts', async () => {
       await page.evaluate("dispatchEvent(new Event('online'))")
-      return gateway.count('GET /challenge') >= 6 // more tries than where the network is there
+      return gateway.count('GET /challenge') >= 6 // with a network the widget tries five times
     })
     gateway.recover()
     await setOnline(page, true)
@@ -148,13 +145,13 @@ test('assets that hang: said after 20 seconds', async () => {
   const fault = { ...ASSETS, until: new Promise<void>(() => {}) }
   const { page } = await open('', { fault, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
+  // The 20 seconds (flow.ts) begin when the challenge has been read, and what goes on in them takes real time too: hence 24, in steps.
   for (let seconds = 0; seconds < 24; seconds += 4) {
     await page.clock.runFor(4000)
     await page.waitForTimeout(100)
   }
   await untilState(page, 'failed')
-  assert.equal(await errorCode(page), 'assets')
-  assert.match((await text(page))!, /cannot be reached/)
+  await assertTold(page, 'assets', /cannot be reached/)
 })
 
 test('assets that load while the phone sleeps: it goes on when it wakes', async () => {
@@ -162,7 +159,7 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
   const fault = { ...ASSETS, until: new Promise<void>(resolve => (come = resolve)) }
   const { page } = await open('', { fault, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
-  await page.clock.fastForward(30_000) // timers that are due fire once
+  await page.clock.fastForward(30_000) // as a sleep does: each timer that is due fires once, so one second of the 20 counts
   come()
   await untilState(page, 'verified')
 })
@@ -170,8 +167,7 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
 test('assets that are blocked: tried five times, then said, and the console names the file', async () => {
   const { page, notes } = await open('', { fault: { ...ASSETS, answer: { status: 403 } }, ...CLOCK })
   await untilFailed(page)
-  assert.equal(await errorCode(page), 'assets')
-  assert.match((await text(page))!, /cannot be reached/)
+  await assertTold(page, 'assets', /cannot be reached/)
   const told = notes.consoleErrors.join('\n')
   assert.match(told, /pow-gate: the solver does not load: \S+ http\S+\/widget\/page\./)
 })
@@ -199,7 +195,7 @@ test('assets that do not load because the network went away: it waits for the ne
   const until = new Promise<void>(resolve => (lose = resolve))
   const { page } = await open('auto="off"', { fault: { ...ASSETS, until, answer: { status: 403 } } })
   await Promise.all([page.waitForResponse(/challenge/), press(page, 'Verify')])
-  // The page's own timer tells when it has the answer, which it takes for a sign of a network.
+  // First the widget must have read the challenge: JSON that comes while it is offline would mean a network (isOnlineAnyway).
   await page.evaluate('new Promise(resolve => setTimeout(resolve, 200))')
   await setOnline(page, false)
   lose()
@@ -267,8 +263,7 @@ const MISTAKES: readonly [about: string, key: string, attributes: string, code: 
 for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   test(`a mistake of the page is shown in the element and told on the console: ${about}`, async () => {
     const { page, notes } = await inState('failed', open(attributes, { siteKey }))
-    assert.equal(await errorCode(page), code)
-    assert.match((await text(page))!, /Not set up correctly/)
+    await assertTold(page, code, /Not set up correctly/)
     assert.equal(await detail(page), `Please tell the site’s owner:\n${code}`)
     assert.equal(await page.locator('pow-gate button').isVisible(), false)
     assert.match(notes.consoleErrors.join('\n'), told)
@@ -290,8 +285,7 @@ for (const [about, fault, code, shown, told] of [
     const endpoint = fault === undefined ? `endpoint="http://127.0.0.1:${await freePort()}"` : ''
     const { page, notes } = await open(endpoint, { ...(fault && { fault }), ...CLOCK })
     await untilFailed(page)
-    assert.equal(await errorCode(page), code)
-    assert.match((await text(page))!, shown)
+    await assertTold(page, code, shown)
     assert.ok(notes.consoleErrors.some(line => line.includes(`pow-gate: ${told}`)))
     assert.deepEqual(notes.pageErrors, [])
     if (fault === undefined) return
@@ -302,8 +296,8 @@ for (const [about, fault, code, shown, told] of [
   })
 
 test('an error of the page’s own making: told, with a code, and the button tries again', async () => {
-  const script =
-    "Object.defineProperty(Navigator.prototype, 'plugins', { get: () => mine, configurable: true })"
+  const getter = "{ get: () => { throw new Error('mine') }, configurable: true }"
+  const script = `Object.defineProperty(Navigator.prototype, 'plugins', ${getter})` // signals.ts reads it
   const visit = { prepare: (page: Page) => page.addInitScript(script) }
   const { page } = await inState('failed', open('', { visit }))
   assert.equal(await errorCode(page), 'unexpected')
@@ -345,7 +339,8 @@ addEventListener('statechange', ({ target }) => {
   assert.deepEqual(shares, ascending)
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
-  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000) // after ten, words say for how long
+  // The fourth challenge is the last (ROUNDS_MAX of flow.ts). After ten seconds the text becomes "Still verifying after ...".
+  for (let second = 0; second < 12; second++) await page.clock.fastForward(1000)
   await page.clock.fastForward(givenUpMs)
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'outlived')

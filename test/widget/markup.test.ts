@@ -16,7 +16,6 @@ import {
   builtFile,
   errorCode,
   inState,
-  type OpenOptions,
   pinnedTag,
   scriptTag,
   startStage,
@@ -24,7 +23,7 @@ import {
 } from '../harness/widget.ts'
 
 const { service, gateway, pages, open } = await startStage()
-/** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */
+/** The service at another address, for an attacker's origin. Its widget works, lest a test pass because a foreign script is broken. */
 const evil = await FaultyProxy.start(service.port)
 
 /** All that such a script loads may run, wherever that is from. */
@@ -39,10 +38,8 @@ beforeEach(() => {
   evil.requests.length = 0
 })
 
-/** Opens a page (harness/widget.ts) with an element. */
 function openWith(attributes: string, script: string, policy?: string, visit: VisitOptions = {}) {
-  const options: OpenOptions = { script, visit }
-  return open(attributes, policy === undefined ? options : { ...options, policy })
+  return open(attributes, { script, visit, ...(policy !== undefined && { policy }) })
 }
 
 /** Where a page that comes to be verified solved. */
@@ -54,7 +51,7 @@ async function modeOf(attributes: string, script: string, policy?: string): Prom
   return page.evaluate('window.mode')
 }
 
-/** The code of the error of a page that comes to fail, after waits of up to 8.5 s. */
+/** The code of the error of a page that comes to fail. It tries again after up to 8.5 s, which its clock passes at once. */
 async function failureOf(attributes: string, script: string, policy?: string): Promise<unknown> {
   const { page } = await openWith(attributes, script, policy, WITH_CLOCK)
   await eventually(60_000, `failed: ${attributes} ${script}`, async () => {
@@ -87,15 +84,16 @@ for (const [mode, policy] of MODES) {
   })
 
   test(`${mode}: a second module that is blocked or not found, and an endpoint of its origin, bring in no code`, async () => {
+    // A module does not know its own tag. A widget that looked for it would find this other one, which the policy blocks; without a
+    // policy it is not found.
     const scripts = `${tag('type="module"')}<script type="module" src="${evil.origin()}/widget.js"></script>`
-    // The policy would block it.
     if (policy === undefined) evil.fail({ path: '/widget.js', answer: { status: 404 } })
     assert.equal(await modeOf(`endpoint="${evil.origin()}" solver="${mode}"`, scripts, policy), mode)
     assertOnlyFromGateway()
   })
 
   test(`${mode}: a bundled copy takes no code from an endpoint, but for a frame, which has not the page's rights`, async () => {
-    pages.add('/app.js', builtFile('widget.js').text)
+    pages.add('/app.js', builtFile('widget.js').text) // by this name, so the widget cannot tell which service it came from
     const bundle = '<script src="/app.js" nonce="abc"></script>'
     assert.equal(await failureOf(`endpoint="${evil.origin()}" solver="${mode}"`, bundle, policy), 'assets')
     assert.deepEqual(codeFrom(evil), [])
@@ -103,6 +101,7 @@ for (const [mode, policy] of MODES) {
   })
 }
 
+// WebAssembly has no rights of its own, so it comes from the endpoint.
 test('blob, HashWX: if WebAssembly cannot be loaded, the script in its place is not the endpoint’s', async () => {
   const { siteKey } = await service.createSite({ puzzle: 'hashwx', difficulty: ALWAYS_EASY })
   evil.fail({ path: builtFile('hashwx.wasm').path, times: 100, answer: { status: 404 } })

@@ -1,6 +1,6 @@
 /**
  * Pressing Send always shows something: where the widget stands out of view on a small screen, where it is invisible, and
- * while a visitor has to wait. The form is sent once, with what was pressed, and no token of another's. Several widgets share a page.
+ * while a visitor has to wait. The form is sent once, with what was pressed, and never with another form's token. Several widgets share a page.
  */
 
 import assert from 'node:assert/strict'
@@ -33,12 +33,8 @@ const CLOCK = { visit: WITH_CLOCK }
 
 /** Opens a page in a small window, with the button far below the widget, unless options say otherwise. */
 async function open(attributes: string, options: OpenOptions = {}): Promise<Page> {
-  const { page } = await stage.open(attributes, {
-    visit: SMALL,
-    fields: FAR,
-    more: NOTE_COMPLAINT,
-    ...options,
-  })
+  const usual = { visit: SMALL, fields: FAR, more: NOTE_COMPLAINT }
+  const { page } = await stage.open(attributes, { ...usual, ...options })
   await page.waitForFunction('customElements.get("pow-gate")')
   return page
 }
@@ -186,17 +182,15 @@ test('invisible: any wait is shown and announced, also one without an end', asyn
 })
 
 test('a long solve: progress, a word after 10 and 30 seconds, and no button', async () => {
-  const page = await open('auto="off" solver="page"', {
-    fault: { path: '/challenge', answer: endless() },
-    ...CLOCK,
-  })
+  const fault = { path: '/challenge', answer: endless() }
+  const page = await open('auto="off" solver="page"', { fault, ...CLOCK })
   await page.evaluate(LISTEN)
   await press(page, 'Verify')
   const bar = page.getByRole('progressbar', { name: 'Human verification' })
   await bar.waitFor()
-  await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // it hashes
+  await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // no picture in the ring: it hashes
+  // Looks are taken at 1, 12 and 32 s: before the words, after the first, and after the second.
   for (const seconds of [1, 11, 20]) {
-    // Looks are taken before the words, after the first, and after the second.
     for (let second = 0; second < seconds; second++) await page.clock.fastForward(1000) // a timer that is due fires once
     await page.waitForTimeout(100)
     assert.equal(await page.locator('pow-gate button').isVisible(), false)
@@ -220,7 +214,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   await detail.filter({ hasText: /in.(4\d.seconds)/ }).waitFor()
   const said = await spoken(page)
   assert.match(said.join(), /^Verifying…,Too many requests Continues in\s6[01]\sseconds$/)
-  // Orca said "BusyGoes on" when the tree had no space.
+  // Without a space in the tree, Orca reads the two texts as one word.
   const session = await page.context().newCDPSession(page)
   const { nodes } = await session.send('Accessibility.getFullAXTree')
   const texts = nodes.filter(({ role }) => role?.value === 'StaticText').map(({ name }) => name?.value)
@@ -272,11 +266,10 @@ gate.remove()`)
 })
 
 test('a service that stays away for 30 s: Send answers within 100 ms, one reason stays, and nothing moves beside the box', async () => {
-  const page = await open('auto="focus"', {
-    fault: { path: '/challenge', times: 100, answer: away(8) },
-    ...CLOCK,
-  })
+  const fault = { path: '/challenge', times: 100, answer: away(8) }
+  const page = await open('auto="focus"', { fault, ...CLOCK })
   await page.locator('pow-gate .text').filter({ hasText: 'Protected against bots' }).waitFor()
+  // Notes every 100 ms the box's height and the place of a text beside it, in two layouts, and each new text of the element.
   await page.evaluate(`{
 window.places = { block: [], flex: [] }
 window.texts = []
@@ -304,25 +297,25 @@ setInterval(() => {
     await counting.waitFor()
   }
   assert.ok(gateway.count('GET /challenge') >= 4)
-  const placesIn = (layout: string) => page.evaluate(`[...new Set(places.${layout}.map(String))].length`)
-  assert.deepEqual([await placesIn('block'), await placesIn('flex')], [1, 1])
+  const placeCount = (layout: string) => page.evaluate(`new Set(places.${layout}.map(String)).size`)
+  for (const layout of ['block', 'flex']) assert.equal(await placeCount(layout), 1, layout)
   const reasons = await page.evaluate('texts.filter(text => !/^(Protected|Verifying)/.test(text))')
   assert.deepEqual(reasons, ['The service is busy'])
   assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)
 })
 
-for (const [attributes, about, fault] of [
-  ['auto="submit"', 'a result that does not pass', { path: '/verify', answer: NOT_PASSED }],
-  ['auto="off"', 'a wait of hours', { path: '/challenge', answer: limited(7200) }],
-] as const)
-  test(`${about} while the form waits: “Try again” sends it, once, with its button and what the page has disabled: ${attributes}`, async () => {
+for (const { auto, about, path, answer } of [
+  { auto: 'submit', about: 'a result that does not pass', path: '/verify', answer: NOT_PASSED },
+  { auto: 'off', about: 'a wait of hours', path: '/challenge', answer: limited(7200) },
+])
+  test(`${about} while the form waits: “Try again” sends it, once, with its button and what the page has disabled: auto="${auto}"`, async () => {
     const more = `<script>document.querySelector('form > button').onclick = () => setTimeout(() => {
   for (const control of document.querySelectorAll('label > input, form > button')) control.disabled = true
 })</script>`
     const edit = ['<button>', '<button name="by" value="send">'] as const
-    const page = await open(attributes, { more: NOTE_COMPLAINT + more, edit, fields: '' })
-    const release = gateway.hold(fault.path, fault.answer)
-    if (attributes === 'auto="off"') await press(page, 'Verify')
+    const page = await open(`auto="${auto}"`, { more: NOTE_COMPLAINT + more, edit, fields: '' })
+    const release = gateway.hold(path, answer)
+    if (auto === 'off') await press(page, 'Verify') // with `submit`, Send starts the verification
     await send(page)
     release()
     await untilState(page, 'failed')
@@ -363,7 +356,8 @@ test('a failure without Send, a dialog that was closed, and a reset: “Try agai
 })
 
 for (const [form, attributes] of [
-  ['id="form"', ''], // as `window.form`
+  // They make the form `window.form`: the window, which is in the path of each event, then seems to have a form as controls have.
+  ['id="form"', ''],
   ['name="form"', ''],
   ['', 'form="nowhere"'],
 ] as const)
@@ -413,7 +407,7 @@ test('a button that is no submit button any more when the token is there: the fo
   await untilSent()
 })
 
-test('a form that a script submits, and whose handler only checks another form, sends that one never', async () => {
+test('a form that a script submits, and whose handler checks another form: no verification begins for that one', async () => {
   const other = `<form id="other"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate></form>`
   const page = await open('auto="submit"', { visit: {}, fields: '', script: other + scriptTag(gateway) })
   await untilState(page, 'verified', '#other pow-gate')

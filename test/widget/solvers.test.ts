@@ -1,4 +1,4 @@
-/** All solvers of a puzzle find the same counter: the first one that the server's check accepts. */
+/** All solvers of a puzzle find the same counter: the first one that the server's check accepts. The last test is of their WorkerPool. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -45,9 +45,11 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
     }
   })
 
+  // With SIMD four counters of a block are hashed at a time, each in a lane. The ranges begin and end in any of them.
   test(`${name}: across every change of digit count, block and lane, up to 2^53 - 1`, () => {
     const lastBlock = COUNTER_MAX - (COUNTER_MAX % BLOCK_SIZE)
-    const edges = [0, COUNTER_MAX - 12, FIRST_COUNTER + BLOCK_SIZE, lastBlock, 9e15]
+    const lastRoundNumber = 9e15
+    const edges = [0, COUNTER_MAX - 12, FIRST_COUNTER + BLOCK_SIZE, lastBlock, lastRoundNumber]
     for (let power = 1; power <= 15; power++) edges.push(10 ** power)
     const starts = fc.constantFrom(...edges).chain(edge =>
       fc.record({
@@ -92,9 +94,10 @@ for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
   const first = (nonce: string, difficulty: number, start: number, count: number) =>
     firstProof(nonce, difficulty, start, count, 'hashwx')
 
+  // WebAssembly computes batches of 256 counters at most (hashwx-machine.ts), so most ranges cross the end of one.
   test(`${name}: across the ends of functions and of batches, up to 2^53 - 1`, () => {
-    const firstEnd = Math.ceil(FIRST_COUNTER / COUNTERS_PER_FUNCTION) * COUNTERS_PER_FUNCTION
-    const edges = [0, COUNTERS_PER_FUNCTION, 2 ** 32, FIRST_COUNTER, firstEnd, COUNTER_MAX - 300]
+    const firstFunctionEnd = Math.ceil(FIRST_COUNTER / COUNTERS_PER_FUNCTION) * COUNTERS_PER_FUNCTION
+    const edges = [0, COUNTERS_PER_FUNCTION, 2 ** 32, FIRST_COUNTER, firstFunctionEnd, COUNTER_MAX - 300]
     const starts = fc.constantFrom(...edges).chain(edge =>
       fc.record({
         start: fc.integer({ min: Math.max(0, edge - 300), max: edge + 300 }),
@@ -124,15 +127,17 @@ for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
 const { WorkerPool } = await import(new URL('../../src/widget/solver/pool.ts', import.meta.url).href)
 
 test('a sole worker that ends before the puzzle comes: another mode is tried, and nobody waits', async () => {
-  const { port1, port2 } = new MessageChannel() // as the frame's
+  const { port1, port2 } = new MessageChannel() // the page's end and the worker's, as with a worker in the frame
   const worker = Object.assign(port1, { terminate: () => port1.close() })
   const pool = new WorkerPool(() => worker, Promise.resolve(), { puzzle: 'sha256', script: undefined })
   port2.postMessage({ kind: 'ready' })
   await pool.ready
+  // Two errors of one worker end one worker.
   for (const message of ['gone', 'an error of its next order']) port2.postMessage({ kind: 'failed', message })
   await sleep(50)
-  const task = { algorithm: 'sha256', nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
+  const job = { algorithm: 'sha256', nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
+  const threadsMax = 1
   const noGpu = new Promise<number>(() => {})
-  const solved = pool.solve(task, 1, () => {}, noGpu)
-  await assert.rejects(solved, { name: 'ModeBlockedError' })
+  const solved = pool.solve(job, threadsMax, () => {}, noGpu)
+  await assert.rejects(solved, { name: 'ModeBlockedError' }) // which modes.ts answers by another mode
 })

@@ -1,8 +1,6 @@
-/**
- * Sections of the contract on a service in this process, for test/mutants.config.mjs: the second of three files.
- * Sections that start services of their own are in none.
- */
+/** Run by test/mutants.config.mjs, with the service in this process (harness/service.ts). */
 
-import { onSections } from '../sections.ts'
+import { FOR_BACKENDS, only } from '../sections.ts'
+import { onEachStore } from '../support.ts'
 
-onSections('POST /verify-token', 'credentials', 'POST /siteverify', 'tokens', 'bodies that are no good')
+onEachStore(only(...FOR_BACKENDS))

@@ -1,8 +1,6 @@
-/**
- * Sections of the contract on a service in this process, for test/mutants.config.mjs: the first of three files.
- * Sections that start services of their own are in none.
- */
+/** Run by test/mutants.config.mjs, with the service in this process (harness/service.ts). */
 
-import { onSections } from '../sections.ts'
+import { FOR_BROWSERS, only } from '../sections.ts'
+import { onEachStore } from '../support.ts'
 
-onSections('GET /challenge', 'POST /verify', 'sites and origins', 'fields of a solution', 'CORS')
+onEachStore(only(...FOR_BROWSERS))

@@ -1,8 +1,6 @@
-/**
- * Sections of the contract on a service in this process, for test/mutants.config.mjs: the third of three files.
- * Sections that start services of their own are in none.
- */
+/** Run by test/mutants.config.mjs, with the service in this process (harness/service.ts). */
 
-import { onSections } from '../sections.ts'
+import { FOR_BACKENDS, FOR_BROWSERS, without } from '../sections.ts'
+import { onEachStore } from '../support.ts'
 
-onSections('paths and methods', 'score and IP rules', 'puzzles', 'limits for browsers', 'limits for backends')
+onEachStore(without(...FOR_BROWSERS, ...FOR_BACKENDS))
