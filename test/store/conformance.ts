@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { MARKS_LIMIT_MAX } from '../../src/domain/address-log.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import type { RedemptionRequest } from '../../src/store/store.ts'
 import {
@@ -38,6 +39,8 @@ export function storeConformance(name: string, make: StoreMaker): void {
     const store = () => under.store
     const other = () => under.other
     const now = () => under.clock.now
+    /** An epoch that the store does not have. */
+    const otherEpoch = (key = SITE) => (store().requests.epochOf(key)! ^ 1) >>> 0
     /** What spends a nonce, and what redeems a token of that nonce. */
     const spend = (nonce: string, addressKey: string) => {
       return { ...spendable(store(), addressKey, now()), nonce }
@@ -52,7 +55,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       kinds.map(kind => outcomes.filter(outcome => outcome === kind).length)
 
     describe('challenges', () => {
-      test('challenges and solutions have separate limits; failed solutions raise the failures of both, and only a spent nonce is an accepted proof', async () => {
+      test('challenges and solutions have separate limits, and both are told of failed solutions; without a nonce none is an accepted proof', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 20; count++) {
           const admission = await solutionOn(store(), { addressKey, failed: count < 4 })
@@ -68,7 +71,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       test('a proof counts for five minutes, for which its nonce is known, also beside nonces whose marks differ in one bit or two', async () => {
         const addressKey = freshKey()
         const first = freshNonce(now())
-        // Digit 27 is the last of a mark's upper 24 bits; its lower 16 bits are the same in all.
+        // A mark is digits 22 to 31 (`nonceMark`), which an address log keeps in two parts, up to digit 27 and from 28 on.
         const alike = ['0', '1', '2'].map(digit => first.slice(0, 27) + digit + first.slice(28))
         for (const nonce of alike)
           assert.equal(await nonceOn(store(), { addressKey, spend: spend(nonce, addressKey) }), 'spent')
@@ -99,7 +102,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(await redemption(8, 5), limited('api-key'))
       })
 
-      test('above a limit of 64, proofs of five minutes are those of the last one, five times; a single proof is one', async () => {
+      test('above a limit of 64 (MARKS_LIMIT_MAX), proofs of five minutes are those of the last one, five times; a single proof is one', async () => {
         const addressKey = freshKey()
         const acceptedFirst: number[] = []
         for (let count = 0; count < 90; count++) {
@@ -111,7 +114,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const challenge = await challengeOn(store(), { addressKey })
         assert.deepEqual(challenge, { ...ADMITTED, siteCount: 0, accepted: 450 })
         assert.deepEqual(acceptedFirst, [0, 1, 10], 'before the third there are two, five times')
-        // Above 64 each nonce has a key of its own. A solution without one has none, which must not shift the keys of others in its batch.
+        // At this limit each nonce has a key of its own. A solution without one has none, which must not shift the keys of others in its batch.
         const [failed, next] = [{ addressKey, addressLimit: 100, siteLimit: 100, failed: true }, freshKey()]
         await Promise.all([solutionOn(store(), failed), challengeOn(store(), { addressKey: next })])
         const counted = { ...ADMITTED, siteCount: 1 }
@@ -127,7 +130,8 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     describe('solutions', () => {
-      for (const limit of [64, 65]) {
+      // Up to the first limit, used nonces are in their address' log; above it each has a key of its own.
+      for (const limit of [MARKS_LIMIT_MAX, MARKS_LIMIT_MAX + 1]) {
         test(`a spent nonce stays used until it expires, at a limit of ${limit}`, async () => {
           const addressKey = freshKey()
           const limits = { addressKey, addressLimit: limit, siteLimit: limit }
@@ -150,7 +154,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('a solution of another store epoch is refused as used', async () => {
         const addressKey = freshKey()
-        const stale = { ...spend(freshNonce(now()), addressKey), storeEpoch: 1 }
+        const stale = { ...spend(freshNonce(now()), addressKey), storeEpoch: otherEpoch(addressKey) }
         assert.equal(await nonceOn(store(), { addressKey, spend: stale }), 'used')
       })
 
@@ -164,7 +168,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       for (const [nonces, times, limit] of [
-        [5, 12, 64],
+        [5, 12, MARKS_LIMIT_MAX],
         [100, 16, 100_000],
       ] as const)
         test(`race: ${nonces} nonces, ${times} concurrent submissions each by two clients, at a limit of ${limit}`, async () => {
@@ -189,21 +193,23 @@ export function storeConformance(name: string, make: StoreMaker): void {
           tokenOn(store(), { callerKey, callerLimit: 4, apiKey, ...more })
         const used = redeem(freshNonce(now()))
         assert.equal(await ask({ redeem: used }), 'redeemed')
-        // A forged one, and three of a token that was redeemed.
+        // The caller's four as junk: a forged token, and three times one that was redeemed.
         assert.equal(await ask({ isJunk: true }), 'untouched')
         const again = await Promise.all([1, 2, 3].map(() => ask({ redeem: used })))
         assert.deepEqual(again, ['used', 'used', 'used'])
+        // The API key's fifth as junk, by another caller.
         const fromElsewhere = { callerKey: freshKey(), redeem: used }
         assert.deepEqual([await ask(fromElsewhere), await ask(fromElsewhere)], ['used', 'limited as junk'])
-        const forgotten = redeem(freshNonce(now()), '', store().requests.epochOf(SITE)! ^ 1)
+        // Both windows of junk are full. Of a token that the caller did not know to be junk, the store says so.
+        const forgotten = redeem(freshNonce(now()), '', otherEpoch())
         assert.equal(await ask({ isJunk: true }), 'limited')
         for (const spent of [used, forgotten]) assert.equal(await ask({ redeem: spent }), 'limited as junk')
-        // One was redeemed at first, and the caller may redeem four.
+        // With the first one, these are the caller's four.
         for (const expected of ['redeemed', 'redeemed', 'redeemed', 'limited'])
           assert.equal(await ask({ redeem: redeem(freshNonce(now())) }), expected)
         assert.equal(await ask({ callerKey: freshKey(), redeem: redeem(freshNonce(now())) }), 'redeemed')
-        const ofKey = { callerKey: freshKey(), redeem: redeem(freshNonce(now())) }
-        assert.equal(await ask(ofKey), 'limited', 'the fifth of the API key')
+        const sixth = { callerKey: freshKey(), redeem: redeem(freshNonce(now())) }
+        assert.equal(await ask(sixth), 'limited', 'the API key has redeemed its five')
       })
 
       test('a used nonce and a redeemed token are different marks', async () => {
@@ -224,8 +230,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('a redemption of another store epoch is refused as forgotten and spends nothing', async () => {
         const nonce = freshNonce(now())
-        const epoch = store().requests.epochOf(SITE)!
-        assert.equal(await tokenOn(store(), { redeem: redeem(nonce, '', epoch ^ 1) }), 'forgotten')
+        assert.equal(await tokenOn(store(), { redeem: redeem(nonce, '', otherEpoch()) }), 'forgotten')
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce) }), 'redeemed')
       })
 
