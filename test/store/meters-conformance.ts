@@ -1,7 +1,7 @@
 /** Meters in a store: both clients add to the same ones, and each answer is what the rules of the domain compute. */
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
 import {
   addProof,
   fadeAll,
@@ -118,60 +118,55 @@ export function metersConformance(name: string, make: StoreMaker): void {
 }
 
 export function meterTests(under: () => TestStore, make: StoreMaker): void {
-  describe('meters', () => {
-    metersConformance('the rules', make)
+  metersConformance('the rules', make)
 
-    test('race: of 40 concurrent proofs by two clients each is counted once, and seen by those after it', async () => {
-      const { store, other, clock } = under()
-      const metering = freshMetering()
-      const numbers = Array.from({ length: 40 }, (_, index) => index + 1)
-      const clientOf = (number: number) => ({ store: number % 2 ? store : other, clock })
-      const answers = await Promise.all(numbers.map(number => proofOn(clientOf(number), metering, number)))
-      const seen = answers.map(answer => answer.status === 'admitted' && answer.meters!.networks[0]!.recent)
-      assert.deepEqual(new Set(seen), new Set(numbers), 'the first sees itself alone, the last all')
-    })
-
-    test('a meter counts a solution that spends its nonce, and nothing else', async () => {
-      const { store, clock } = under()
-      const metering = freshMetering()
-      const addressKey = addressIn(metering, 1)
-      const spend = () => spendable(store, addressKey, clock.now)
-      const solve = (request: Partial<SolutionRequest>) =>
-        solutionOn(store, { addressKey, metering, ...request })
-      const once = spend()
-      await solve({ spend: once })
-      await solve({ spend: once }) // used by now
-      await challengeOn(store, { addressKey, metering })
-      await solve({ spend: spend(), failed: true })
-      await solve({ spend: undefined })
-      await solve({ spend: spend(), metering: { ...metering, counts: false } })
-      await solve({ spend: { ...spend(), storeEpoch: 1 } })
-      const answer = await challengeOn(store, { addressKey, metering })
-      assert.ok(answer.status === 'admitted')
-      assert.deepEqual([answer.meters!.networks[0]!.recent, answer.meters!.site.recent], [1, 0])
-    })
-
-    test(
-      'the meter of a new network expires after minutes, one that many come from later, and the usual rate is told',
-      onOwn(make, async own => {
-        const metering = freshMetering()
-        const siteKey = metering.meters[0]!.slice('e:'.length)
-        assert.equal(await own.other.sites.readUsualRate(siteKey), undefined)
-        await proofOn(own, metering, 0)
-        /** Of that time, a minute may have passed. */
-        const assertKept = async (proofs: number) => {
-          const seconds = await own.expires?.(metering.meters[1]!)
-          const most = (proofs * KEPT_MS_A_PROOF) / 1000
-          assert.ok(
-            seconds === undefined || (seconds > most - 60 && seconds <= most),
-            `${seconds} of ${most}`,
-          )
-        }
-        await assertKept(1)
-        for (let proof = 0; proof < 50; proof++) await proofOn(own, metering, 0)
-        await assertKept(51)
-        assert.ok((await own.other.sites.readUsualRate(siteKey))! > 0)
-      }),
-    )
+  test('race: of 40 concurrent proofs by two clients each is counted once, and seen by those after it', async () => {
+    const { store, other, clock } = under()
+    const metering = freshMetering()
+    const numbers = Array.from({ length: 40 }, (_, index) => index + 1)
+    const clientOf = (number: number) => ({ store: number % 2 ? store : other, clock })
+    const answers = await Promise.all(numbers.map(number => proofOn(clientOf(number), metering, number)))
+    const seen = answers.map(answer => answer.status === 'admitted' && answer.meters!.networks[0]!.recent)
+    assert.deepEqual(new Set(seen), new Set(numbers), 'the first sees itself alone, the last all')
   })
+
+  test('a meter counts a solution that spends its nonce, and nothing else', async () => {
+    const { store, clock } = under()
+    const metering = freshMetering()
+    const addressKey = addressIn(metering, 1)
+    const spend = () => spendable(store, addressKey, clock.now)
+    const solve = (request: Partial<SolutionRequest>) =>
+      solutionOn(store, { addressKey, metering, ...request })
+    const once = spend()
+    await solve({ spend: once })
+    await solve({ spend: once }) // used by now
+    await challengeOn(store, { addressKey, metering })
+    await solve({ spend: spend(), failed: true })
+    await solve({ spend: undefined })
+    await solve({ spend: spend(), metering: { ...metering, counts: false } })
+    await solve({ spend: { ...spend(), storeEpoch: 1 } })
+    const answer = await challengeOn(store, { addressKey, metering })
+    assert.ok(answer.status === 'admitted')
+    assert.deepEqual([answer.meters!.networks[0]!.recent, answer.meters!.site.recent], [1, 0])
+  })
+
+  test(
+    'the meter of a new network expires after minutes, one that many come from later, and the usual rate is told',
+    onOwn(make, async own => {
+      const metering = freshMetering()
+      const siteKey = metering.meters[0]!.slice('e:'.length)
+      assert.equal(await own.other.sites.readUsualRate(siteKey), undefined)
+      await proofOn(own, metering, 0)
+      /** Of that time, a minute may have passed. */
+      const assertKept = async (proofs: number) => {
+        const seconds = await own.expires?.(metering.meters[1]!)
+        const most = (proofs * KEPT_MS_A_PROOF) / 1000
+        assert.ok(seconds === undefined || (seconds > most - 60 && seconds <= most), `${seconds} of ${most}`)
+      }
+      await assertKept(1)
+      for (let proof = 0; proof < 50; proof++) await proofOn(own, metering, 0)
+      await assertKept(51)
+      assert.ok((await own.other.sites.readUsualRate(siteKey))! > 0)
+    }),
+  )
 }
