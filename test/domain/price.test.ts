@@ -1,6 +1,6 @@
 /**
  * The price of a challenge, and the meters behind it: flows of proofs at steady rates, in virtual time, and what a challenge costs then.
- * A bit is due for each doubling above what is free: 80 proofs a minute in a /24, 30 in a /48, 240 in a /16 or /32, 120 of a site.
+ * A bit is due for each doubling that has begun above what is free: 80 proofs a minute in a /24, 30 in a /48, 240 in a /16 or /32, 120 of a site.
  */
 
 import assert from 'node:assert/strict'
@@ -113,7 +113,7 @@ class Town {
 
 const [CARRIER, RENTED] = [address('203.0.113.251'), address('198.51.100.251')]
 const [OWNER_OF_48, STRANGER] = [address('2001:db8:1:ffff::1'), address('192.0.2.1')]
-/** After two quiet hours a store no longer learns from all proofs. */
+/** Two quiet hours: a store older than one hour no longer learns from all proofs, only from those up to half a budget. */
 const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
@@ -129,7 +129,7 @@ test('a network without history costs nothing up to what is free, then a bit for
     [130, 1],
     [300, 2],
     [600, 3],
-    [12_000, 6], // eight by the doublings
+    [12_000, 6], // without the limit eight, as the eighth doubling, from 10,240 on, has begun
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
     assert.equal(town.price(RENTED).networkBits, bits, `${rented} a minute`)
@@ -187,19 +187,24 @@ test('a network that always sends what just costs nothing makes its budget grow 
 
 test('usual rates learn from proofs up to half a budget, and above it from that half; in a store younger than an hour from all', () => {
   /** Whether the site's meter counts, then how much of a proof each meter learns: the site's, the owner's, the wide network's. */
-  const learned = (ageMs: number, accepted: number, proofs: 1 | -1) => {
+  const learned = (ages: Pick<Meters, 'ageMs' | 'namesAgeMs'>, accepted: number, proofs: 1 | -1) => {
     // 1000 are the recent proofs before this one, which is one of the meter's when it is taken back.
     const meter = (): Meter => ({ atMs: 0, recent: proofs === 1 ? 1000 : 1001, usual: 10 })
     const [site, ...networks] = [meter(), meter(), meter()] as const
-    const meters = { ageMs, namesAgeMs: ageMs, site, networks }
+    const meters = { ...ages, site, networks }
     const isSite = addProof(meters, [600, 400, 1000], accepted, proofs, PRICING)
     return [isSite, ...[site, ...networks].map(({ usual }) => ((usual - 10) * proofs).toFixed(6))].join(' ')
   }
   // The site's meter forgets in 20 s, so 1000 are a rate of 3000 a minute: half the budget of 600 is a tenth of it. Those of
   // networks forget in a minute: half the budgets of 400 and 1000 are a fifth and a half of 1000 a minute.
   for (const proofs of [1, -1] as const) {
-    assert.equal(learned(HOUR_MS, 2, proofs), 'true 0.100000 0.200000 0.500000')
-    assert.equal(learned(HOUR_MS - 1, 1, proofs), 'false 0.000000 1.000000 1.000000')
+    const old = { ageMs: HOUR_MS, namesAgeMs: HOUR_MS }
+    assert.equal(learned(old, 2, proofs), 'true 0.100000 0.200000 0.500000')
+    const renamed = { ...old, namesAgeMs: HOUR_MS - 1 } // networks, by a new first secret
+    assert.equal(learned(renamed, 2, proofs), 'true 0.100000 1.000000 1.000000')
+    const young = { ageMs: HOUR_MS - 1, namesAgeMs: HOUR_MS - 1 }
+    assert.equal(learned(young, 2, proofs), 'true 1.000000 1.000000 1.000000')
+    assert.equal(learned(young, 1, proofs), 'false 0.000000 1.000000 1.000000')
   }
 })
 
@@ -224,7 +229,11 @@ test('what an operator expects of a site is usual, however quiet the days before
 test('of the bits of network and site the larger count, beside those of the address; a known network pays one of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
   const { addressBits, networkBits, siteBits } = town.price(RENTED, { challenges: 30, accepted: 2 })
-  assert.deepEqual([addressBits, networkBits, networkBits + siteBits], [4, 2, 4])
+  assert.deepEqual(
+    [addressBits, networkBits, siteBits],
+    [4, 2, 2],
+    'the site asks for four, so two beyond those of the network',
+  )
   const siteAlone = { ...town.traffic(RENTED, 0, true), networkRates: [] }
   const known = priceOf({ ...COUNTS, accepted: 2 }, siteAlone, PRICING)
   assert.deepEqual([known.networkBits, known.siteBits], [0, 1])
@@ -238,12 +247,27 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
   const afterRaise = checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic(STRANGER), PRICING)
   assert.ok(afterRaise.isUnderpriced, 'the base was raised after the challenge')
-  const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
+})
+
+test('isCapped: the maximum of a site is below what network or site ask for', () => {
+  const isCapped = (max: number, accepted: number, traffic: Traffic) =>
     checkPrice(18, { ...BOUNDS, max }, accepted, traffic, PRICING).isCapped
-  assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below the price, 21')
-  const attacked = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
-  const traffic = attacked.traffic(STRANGER)
-  assert.deepEqual([isCut(21, traffic, 2), isCut(22, traffic, 2)], [true, false])
+  const crowded = quiet()
+    .run(6 * MINUTE_MS, { ownerOf48: 150 })
+    .traffic(OWNER_OF_48)
+  assert.deepEqual(
+    [isCapped(20, 0, crowded), isCapped(21, 0, crowded)],
+    [true, false],
+    '18 and three of the network',
+  )
+  const attacked = quiet()
+    .run(3 * MINUTE_MS, { people: 1200 }, 2)
+    .traffic(STRANGER)
+  assert.deepEqual(
+    [isCapped(21, 2, attacked), isCapped(22, 2, attacked)],
+    [true, false],
+    '18 and four of the site',
+  )
 })
 
 test('a raise adds to the base, up to the maximum', () => {
@@ -303,8 +327,10 @@ test('a meter is kept for five minutes per proof that it has counted, and a week
 
 test('the usual rate is over a day, and fades e-fold in a day without a proof; without meters there is none', () => {
   const meter = { ...newMeter(DAY_MS), usual: 2880 } // two proofs a minute for a day
-  const rates = [0, DAY_MS, -DAY_MS].map(ms => dailyRate([meter, meter], DAY_MS + ms)!)
-  assert.deepEqual(rates.map(Math.round), [4, 1, 1], 'of two shards; 4 / e is 1.5')
+  const rateAfter = (ms: number) => dailyRate([meter, meter], meter.atMs + ms)!.toFixed(2) // of two shards
+  assert.equal(rateAfter(0), '4.00')
+  assert.equal(rateAfter(DAY_MS), (4 / Math.E).toFixed(2))
+  assert.equal(rateAfter(-DAY_MS), (4 / Math.E).toFixed(2), 'a clock that was set back')
   assert.equal(dailyRate([], 0), undefined)
 })
 

@@ -33,6 +33,7 @@ import {
   nextUpdatedAt,
   raisedBits,
   SITE_DEFAULTS,
+  type SiteRecord,
   siteRefusal,
 } from '../../src/domain/site.ts'
 import { seeded } from '../harness/arbitraries.ts'
@@ -44,10 +45,10 @@ const bounds = { base: 18, min: 16, max: 28 }
 const bitsOf = (counts: AddressCounts, traffic: Traffic, within = bounds): number =>
   difficultyOf(within, priceOf(counts, traffic, PRICING))
 
-test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
+test('property: difficulty is never below the base nor above the maximum, and never falls as pressure rises', () => {
   const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })
   const rates = fc.record({ recent: upTo(1e9), usual: upTo(1e9) })
-  const network = rates.map(some => ({ ...some, prefixBits: 24, free: 80 }))
+  const network = rates.map(some => ({ ...some, prefixBits: 24, free: PRICING.v4.free.owner }))
   const thousand = fc.integer({ min: 1, max: 1000 })
   const inputs = fc.record({
     counts: fc.record({ challenges: fc.nat(1000), limitPerMinute: thousand, accepted: fc.nat(1000) }),
@@ -61,7 +62,7 @@ test('property: difficulty is within the bounds of the site and never falls as p
   fc.assert(
     fc.property(inputs, ({ counts, traffic }) => {
       const bits = bitsOf(counts, traffic)
-      assert.ok(Number.isInteger(bits) && bits >= 18 && bits <= 28)
+      assert.ok(Number.isInteger(bits) && bits >= bounds.base && bits <= bounds.max)
       assert.ok(bitsOf({ ...counts, challenges: counts.challenges + 1 }, traffic) >= bits)
       const twice = <Some extends { recent: number }>(some: Some) => ({ ...some, recent: some.recent * 2 })
       assert.ok(bitsOf(counts, { ...traffic, siteRates: twice(traffic.siteRates) }) >= bits)
@@ -75,10 +76,11 @@ test('property: difficulty is within the bounds of the site and never falls as p
 const inTime = { solveTimeMs: 100, elapsedMs: 400 }
 const honest: ScoreSignals = { environment: {}, difficulty: 18, ...inTime, addressFailures: 0 }
 
-test('score: 1 without suspicion; each flag takes off its weight, but one that honest browsers have too only beside another', () => {
+test('score: 1 without suspicion; each flag takes off its weight, but a common one, which honest browsers have too, only beside another', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
+  const common = words('chromeAbsent swiftShader noPlugins notificationDenied') // not from score.ts, where a change must fail here
   for (const flag of FLAGS) {
-    const isCommon = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied'].includes(flag)
+    const isCommon = common.includes(flag)
     const alone = scoreOf({ ...honest, environment: { [flag]: true } })
     assert.deepEqual(alone.reasons, isCommon ? [] : [flag])
     assert.equal(alone.score, isCommon ? 1 : 1 - SCORE_WEIGHTS[flag])
@@ -90,6 +92,7 @@ test('score: 1 without suspicion; each flag takes off its weight, but one that h
     assert.equal(scoreOf({ ...honest, environment: { [flag]: false } }).score, 1)
   }
   assert.deepEqual(scoreOf({ ...honest, environment: undefined }).reasons, ['environmentMissing'])
+  for (const isSet of Object.values(PLAIN_ENVIRONMENT)) assert.equal(isSet, false)
 })
 
 test('score: the signals that the server measures, each at its bound', () => {
@@ -106,9 +109,13 @@ test('score: the signals that the server measures, each at its bound', () => {
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(2), 1 - 2 * SCORE_WEIGHTS.recentFailure)
   assert.equal(failed(6), failed(600), 'six count at most')
-  // 20 wrong counters a minute of one colleague are one to those behind the same address.
-  assert.deepEqual([countedFailures(20, 1), countedFailures(20, 0), countedFailures(0, 3)], [1, 20, 0])
-  assert.deepEqual(new Set(Object.values(PLAIN_ENVIRONMENT)), new Set([false]))
+})
+
+test('score: of failures at an address with an accepted proof, which a neighbour may have caused, one counts at most', () => {
+  const countedBeside = (accepted: number, failures: number) => countedFailures(failures, accepted)
+  assert.equal(countedBeside(1, 20), 1)
+  assert.equal(countedBeside(0, 20), 20)
+  assert.equal(countedBeside(3, 0), 0)
 })
 
 test('property: a claim of the client never raises the score, which is always 0 to 1', () => {
@@ -242,22 +249,33 @@ test('keys: new ones have the form, and only the right secret matches', () => {
 test('sites: whom they refuse, by origin and by page', () => {
   const origins = ['https://a.example']
   const demo = { siteKey: `${DEMO_KEY_PREFIX}1` }
-  const [inactive, refused] = ['site-inactive', 'origin-refused'] as const
-  for (const [change, origin, mayLackOrigin, isFromForeignPage, refusal] of [
-    [{ active: false, origins }, 'https://a.example', true, false, inactive],
-    [{ origins }, 'https://a.example', false, true, undefined],
-    [{ origins }, 'https://b.example', false, false, refused],
-    [{ origins }, '', false, false, undefined],
-    [{ origins, requireOrigin: true }, '', false, false, refused],
-    [{ origins, requireOrigin: true }, '', true, false, undefined],
-    [{}, 'https://b.example', false, true, undefined],
-    [demo, 'https://b.example', false, true, refused],
-    [demo, 'https://b.example', false, false, undefined],
-    [{ ...demo, origins }, 'https://a.example', false, true, undefined],
-  ] as const) {
+  const [mine, other, foreign] = [
+    { origin: 'https://a.example' },
+    { origin: 'https://b.example' },
+    { isForeign: true },
+  ]
+  const cases: [
+    Partial<SiteRecord>,
+    { origin?: string; mayLackOrigin?: boolean; isForeign?: boolean },
+    string?,
+  ][] = [
+    [{ active: false, origins }, mine, 'site-inactive'],
+    [{ origins }, { ...mine, ...foreign }],
+    [{ origins }, other, 'origin-refused'],
+    [{ origins }, {}],
+    [{ origins, requireOrigin: true }, {}, 'origin-refused'],
+    [{ origins, requireOrigin: true }, { mayLackOrigin: true }],
+    [{}, { ...other, ...foreign }],
+    [demo, { ...other, ...foreign }, 'origin-refused'],
+    [demo, other],
+    [
+      { ...demo, origins },
+      { ...mine, ...foreign },
+    ],
+  ]
+  for (const [change, { origin = '', mayLackOrigin = false, isForeign = false }, refusal] of cases) {
     const record = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 0, updatedAt: 0, ...change }
-    const site = compileSite({ ...record, origins: [...record.origins] })
-    const found = siteRefusal(site, origin, mayLackOrigin, isFromForeignPage)
+    const found = siteRefusal(compileSite(record), origin, mayLackOrigin, isForeign)
     assert.equal(found, refusal, JSON.stringify(change))
   }
 })

@@ -61,7 +61,13 @@ test('a token without a page is what it was before tokens had pages, so hosts of
   const token =
     '1795235427055|0a9d065f59421fab31a2f57be7591e18|28643|OQeBLI5NRLWgoxK2Fj--tvvivWIawLcdWT0p36x4uJZVepvJ|JbOblM6Koe098L-LRWdbNNsOReluvY051xFsu5RATD8'
   assert.equal(mintToken(keyring, claims), token)
-  assert.deepEqual([statedNonce(token), statedNonce(token.slice(1))], [claims.nonce, undefined])
+})
+
+test('statedNonce: the nonce of a text in the form of a token, also of a forged one', () => {
+  const forged = mintToken(new Keyring(['second secret, long enough to be accepted']), claims)
+  assert.equal(readToken(keyring, forged).status, 'forged')
+  assert.equal(statedNonce(forged), claims.nonce)
+  assert.equal(statedNonce(forged.slice(1)), undefined, 'a time of 12 digits')
 })
 
 test('the longest token is one that /verify-token takes', () => {
@@ -83,18 +89,18 @@ test('property: a token reads back what was minted, in the form of contract §2.
   )
 })
 
-test('a token tells the host of its page, unless no other is possible or the host is longer than any real one', () => {
+test('a token tells the host of its page, unless the site allows one origin alone, or the host is longer than any real one', () => {
   const hostOf = (host: string, origins: OriginList) =>
     pageOf({} as Solution, `https://${host}`, origins)?.host
   const some = new OriginList(['https://shop.example', 'https://*.shop.example'])
   for (const host of ['www.shop.example', 'h'.repeat(253)]) assert.equal(hostOf(host, some), host)
   assert.equal(hostOf('h'.repeat(254), some), undefined)
-  const after = new OriginList(['https://new.example'])
-  assert.equal(hostOf('new.example', after), undefined)
+  const onlyOne = new OriginList(['https://new.example'])
+  assert.equal(hostOf('new.example', onlyOne), undefined)
   const [action, cdata] = ['login', 'basket-17']
   for (const given of [{ action }, { cdata }] as Partial<Solution>[]) {
     const all = { host: undefined, action: undefined, cdata: undefined, ...given }
-    assert.deepEqual(pageOf(given as Solution, 'https://new.example', after), all)
+    assert.deepEqual(pageOf(given as Solution, 'https://new.example', onlyOne), all)
   }
 })
 

@@ -2,27 +2,32 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { BridgeOptions } from '../../src/store/client/bridge.ts'
 import { eventually } from '../harness/eventually.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 import { challengeOn, startRedis } from './harness.ts'
 
 /** A worker that decides alone, from its memory, once Redis has been away for 300 ms. */
-const BRIDGE = {
+const BRIDGE: BridgeOptions = {
   workers: 1,
   failOpen: { challenge: true, verify: true },
   failOpenAfterMs: 300,
   monotonicMs: () => 1000,
-  onCrowded: () => {},
 }
+/** There is one shard, to which every key leads. */
+const ANY_KEY = '00000000'
 
 test('a flood of addresses from one network is refused once memory is full, newcomers from others are not, and it is told once', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
-  let [told, nowMs] = [0, 1000]
-  const change = { workers: 2, failOpenAfterMs: 0, monotonicMs: () => nowMs, onCrowded: () => told++ }
-  const bridge = { ...BRIDGE, ...change }
-  const { store, server } = await startRedis(t, { deadlineMs: 200, bridge })
+  let [timesTold, nowMs, isClosed] = [0, 1000, false]
+  const monotonicMs = () => {
+    assert.ok(!isClosed, 'the timer of a closed store still runs')
+    return nowMs
+  }
+  const options = { workers: 2, failOpenAfterMs: 0, monotonicMs, onCrowded: () => timesTold++ }
+  const { store, server } = await startRedis(t, { deadlineMs: 200, bridge: { ...BRIDGE, ...options } })
   await server.stop()
-  await eventually(10_000, 'it is away', () => store.requests.awayMs('00000000') > 0)
+  await eventually(10_000, 'it is away', () => store.requests.awayMs(ANY_KEY) > 0)
   const outcomes = { admitted: 0, limited: 0, unavailable: 0 }
   for (let index = 0; index < 110_000; index++) {
     // The first ten characters of a key are its network.
@@ -30,19 +35,20 @@ test('a flood of addresses from one network is refused once memory is full, newc
     outcomes[status]++
   }
   assert.equal(outcomes.unavailable, 0)
-  // 100,000 addresses have a window each. The rest share their network's, with eight times a site's limit, which two workers share.
+  // ADDRESSES_MAX (100,000) addresses have a window each. The rest share their network's, with SHARED_TIMES (8) the site's limit of 30,
+  // of which each of the two workers has half.
   assert.equal(outcomes.limited, 110_000 - 100_000 - (30 / 2) * 8)
   for (let network = 0; network < 1000; network++) {
     const addressKey = `N${String(network).padStart(9, '0')}01`
     assert.equal((await challengeOn(store, { addressKey })).status, 'admitted')
   }
-  assert.equal(told, 1)
+  assert.equal(timesTold, 1)
   const bytes = liveHeapBytes()
   nowMs += 60_000
   t.mock.timers.tick(60_000)
   assert.ok(bytes - liveHeapBytes() > 10 * 2 ** 20, 'the 100,000 windows have expired and are forgotten')
   await store.close()
-  bridge.monotonicMs = () => assert.fail('the timer of a closed store still runs')
+  isClosed = true
   t.mock.timers.tick(60_000)
 })
 

@@ -51,9 +51,12 @@ function newSites() {
   return { dataDir, path: join(dataDir, SITES_JSONL), file: sitesIn(dataDir) }
 }
 
-/** Notes uses of keys, a line at each time; only the last is alive. A file of over 1000 entries, most of them dead, is written anew. */
-async function noteUses(file: EmbeddedSites, ids: readonly string[], firstMs: number, lastMs: number) {
-  for (let atMs = firstMs; atMs <= lastMs; atMs++) await file.noteUses(new Map(ids.map(id => [id, atMs])))
+/** A file with more entries, most of them dead, is written anew (COMPACTED_ENTRIES_MIN of sites-file.ts). */
+const REWRITTEN_ABOVE = 1000
+/** Notes uses of keys so many times, each a line with an entry for each key. Only those of the last line are alive. */
+async function noteUses(file: EmbeddedSites, ids: readonly string[], times: number, firstMs = 1) {
+  for (let atMs = firstMs; atMs < firstMs + times; atMs++)
+    await file.noteUses(new Map(ids.map(id => [id, atMs])))
 }
 
 async function make(): Promise<TestStore> {
@@ -348,7 +351,7 @@ test('embedded: a link in place of a file is not followed, else a command of roo
   fs.writeFileSync(foreign, '')
   for (const name of [path, join(dataDir, 'state')]) fs.symlinkSync(foreign, `${name}.new`)
   const restore = mockFs(t, 'rmSync', () => {}) // as if the link came after it
-  await noteUses(file, ['id'], 1, 1010)
+  await noteUses(file, ['id'], REWRITTEN_ABOVE + 1)
   assert.throws(() => saveState(dataDir, newState()), /EEXIST/)
   restore()
   assert.equal(fs.readFileSync(foreign, 'utf8'), '')
@@ -397,7 +400,7 @@ const KEY_MISTAKES = [
 
 test('embedded: a wrong line of the sites that is not the last stops the start, with its number and what is wrong', async () => {
   const { dataDir, path, file } = newSites()
-  await createSite(file, { name: 'a', minScore: 1e-7 }) // JSON does not write it as a flag would
+  await createSite(file, { name: 'a', minScore: 1e-7 }) // a good line, though JSON writes 1e-7
   await file.closeFile()
   const good = fs.readFileSync(path, 'utf8')
   for (const [wrong, what] of [
@@ -499,7 +502,7 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   const ids = [id, ...Array(99).keys()].map(String)
-  await noteUses(file, ids, 1, 300)
+  await noteUses(file, ids, 300)
   const { size } = fs.statSync(path)
   assert.ok(size < 20_000, `${size} bytes`)
   const contentOf = (found: EmbeddedSites) => {
@@ -568,11 +571,11 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   const { dataDir, path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
-  await noteUses(file, [id], 5, 999)
+  await noteUses(file, [id], REWRITTEN_ABOVE - 5)
   const openFiles = () => fs.readdirSync('/proc/self/fd').length
   const before = openFiles()
   const makeRoom = fillDisk(t, 1000) // a change is shorter, and still written
-  await noteUses(file, [id], 1000, 1009)
+  await noteUses(file, [id], 10, REWRITTEN_ABOVE)
   makeRoom()
   assert.deepEqual(fs.readdirSync(dataDir), [SITES_JSONL])
   assert.equal(openFiles(), before)
@@ -592,9 +595,9 @@ test('embedded: a full disk while the state is saved: the part that was written 
 
 test('embedded: after root has written the sites anew, they still belong to the user of the service', async () => {
   const { path, file } = newSites()
-  if (process.getuid!() === 0) fs.chownSync(path, 4242, 4243) // others write a file of their own
+  if (process.getuid!() === 0) fs.chownSync(path, 4242, 4243) // only root can
   const { ino, uid, gid } = fs.statSync(path)
-  await noteUses(file, ['id'], 1, 1010)
+  await noteUses(file, ['id'], REWRITTEN_ABOVE + 1)
   await file.closeFile()
   const written = fs.statSync(path)
   assert.notEqual(written.ino, ino)
@@ -671,7 +674,7 @@ test('embedded: an owner that closes each connection and does not end is told, a
   )
 })
 
-test('embedded: an owner that dies when it is asked is no reason not to start', async t => {
+test('embedded: an owner that dies when it is asked to leave is no reason not to start', async t => {
   const dataDir = temporaryDir('store')
   const write = Socket.prototype.write
   let isFirst = true
@@ -778,7 +781,7 @@ test('embedded: who opens a directory waits until another has left; one that has
 })
 
 test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
-  const { dataDir, store, told, stop } = await start(t, fs.mkdtempSync(join(temporaryDir('store'), 'data')))
+  const { dataDir, store, told, stop } = await start(t, fs.mkdtempSync(join(temporaryDir('store'), 'data'))) // its parent is the test's, to rename in
   const { site } = await createSite(store.sites, { name: 'a' })
   fs.renameSync(dataDir, `${dataDir}.old`)
   fs.mkdirSync(dataDir)
@@ -794,15 +797,28 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(fs.readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async t => {
+/** A directory in which the path of the socket has the most bytes that a socket's may have. */
+function longestDir(): string {
   const parent = temporaryDir('store')
-  const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
-  fs.mkdirSync(longest)
+  const path = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
+  fs.mkdirSync(path)
+  return path
+}
+
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async () => {
+  const longest = longestDir()
   await (await serveStore(longest)).close({ saves: false })
   assert.deepEqual(fs.readdirSync(longest), [SITES_JSONL])
+  assert.throws(
+    () => socketPath(`${longest}d`),
+    /^OperatorError: POWGATE_DATA_DIR: .* longer than the 107 bytes/,
+  )
+})
 
-  const [dead, alive] = [join(longest, '1dead'), join(longest, '2live')]
-  const crashed = createServer().listen(dead, () => fs.linkSync(dead, socketPath(longest)))
+test('embedded: a service that takes the name of a dead socket, just before another removes that, keeps it', async t => {
+  const dataDir = longestDir() // in which the name for a socket that is put aside must fit, too
+  const [dead, alive] = [join(dataDir, '1dead'), join(dataDir, '2live')]
+  const crashed = createServer().listen(dead, () => fs.linkSync(dead, socketPath(dataDir)))
   const another = createServer(peer => peer.on('data', () => peer.end('-ERR X\r\n'))).listen(alive)
   await Promise.all([once(crashed, 'listening'), once(another, 'listening')])
   crashed.close() // the link stays, and nobody listens
@@ -812,11 +828,8 @@ test('embedded: the longest path that a socket may have serves, a longer one is 
     fs.linkSync(alive, from) // as if another service took the name just now
     rename(from, to)
   })
-  await assert.rejects(serveStore(longest, { waitMs: 200 }), /is in use by X: end that first/)
+  await assert.rejects(serveStore(dataDir, { waitMs: 200 }), /is in use by X: end that first/)
   another.close()
-
-  const dataDir = join(parent, 'd'.repeat(100))
-  assert.throws(() => socketPath(dataDir), /^OperatorError: POWGATE_DATA_DIR: .* longer than the 107 bytes/)
 })
 
 test('embedded: whoever speaks something else to the socket is cut off, and others go on', async t => {
@@ -849,7 +862,7 @@ test('embedded: calls that come in pieces, and many in one, are answered in orde
     await new Promise(resolve => setImmediate(resolve))
   }
   socket.write(Buffer.concat([calls, calls]))
-  const once = '+OK\r\n$12\r\n{"value":[]}\r\n+OK\r\n'
-  await eventually(10_000, 'all replies', () => replies.length >= 3 * once.length)
-  assert.equal(replies, once.repeat(3))
+  const repliesOnce = '+OK\r\n$12\r\n{"value":[]}\r\n+OK\r\n'
+  await eventually(10_000, 'all replies', () => replies.length >= 3 * repliesOnce.length)
+  assert.equal(replies, repliesOnce.repeat(3))
 })

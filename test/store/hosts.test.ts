@@ -1,7 +1,7 @@
 /** Hosts that share a store: what each is told about others that differ in what all must have alike, and the notes by which they know. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { HostRegistry } from '../../src/process/host-registry.ts'
@@ -30,13 +30,18 @@ test('hosts with the same settings agree, also of versions that share more', () 
 })
 
 test('clocks that differ by over 5 s are told, by how much and of whom; hosts that do not say theirs agree', () => {
-  const ahead = (clockAheadMs?: number) => (clockAheadMs === undefined ? {} : { clockAheadMs })
-  const clock = (own?: number, theirs?: number) =>
-    differences({ ...host, ...ahead(own) }, other(ahead(theirs)))
-  assert.deepEqual(clock(600_000, 40), ['clock: 600 s ahead of web-2:8080: set both by NTP'])
-  assert.deepEqual(clock(-40, 600_000), ['clock: 600 s behind web-2:8080: set both by NTP'])
-  for (const [own, theirs] of [[5000, 0], [0, 5000], [600_000], [undefined, 600_000], [600_000, 600_000]])
-    assert.deepEqual(clock(own, theirs), [])
+  const told = (ownAheadMs: number, theirsAheadMs: number) =>
+    differences({ ...host, clockAheadMs: ownAheadMs }, other({ clockAheadMs: theirsAheadMs }))
+  assert.deepEqual(told(600_000, 40), ['clock: 600 s ahead of web-2:8080: set both by NTP'])
+  assert.deepEqual(told(-40, 600_000), ['clock: 600 s behind web-2:8080: set both by NTP'])
+  for (const [own, theirs] of [
+    [5000, 0],
+    [0, 5000],
+    [600_000, 600_000],
+  ] as const)
+    assert.deepEqual(told(own, theirs), [])
+  assert.deepEqual(differences({ ...host, clockAheadMs: 600_000 }, other({})), [])
+  assert.deepEqual(differences(host, other({ clockAheadMs: 600_000 })), [])
 })
 
 test('a rotation of secrets by the documented steps is no difference at any step, other orders are', () => {
@@ -53,18 +58,39 @@ test('a rotation of secrets by the documented steps is no difference at any step
   assert.match(second!, /^POWGATE_SECRETS: the first, which signs here \(SHA-256 k2\.\.\.\), is not known /)
 })
 
-test('notes of hosts: of two reloads at once the later counts; who leaves during one leaves neither note nor connection; a lost number of shards is written anew', async () => {
+/** A host that has joined on a Redis of its own, until the test ends. */
+async function joinedHost(t: TestContext) {
   const redis = await RedisServer.start()
   const registry = new HostRegistry(createLogger('silent'))
+  t.after(() => registry.leave())
   const config = await registry.join(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
   const clients = async () => (await redis.cli('CLIENT', 'LIST')).trim().split('\n').length - 1 // without redis-cli itself
+  const livingHosts = async () => {
+    const store = await openSiteStore(config)
+    return store.livingHosts().finally(() => store.close())
+  }
+  return { redis, registry, config, clients, livingHosts }
+}
+
+test('notes of hosts: of two reloads at once the note of the later counts, and one connection is left', async t => {
+  const { registry, config, clients } = await joinedHost(t)
   await Promise.all([registry.reconnect(config), registry.reconnect({ ...config, workers: 7 })])
-  assert.deepEqual([await clients(), registry.living.map(({ workers }) => workers)], [1, [7]])
+  assert.equal(await clients(), 1)
+  assert.equal(registry.living.map(({ workers }) => workers).join(), '7')
+})
+
+test('notes of hosts: in a store that lost all, a host writes its number of shards anew, and a later one leaves it', async t => {
+  const { redis, registry, config, livingHosts } = await joinedHost(t)
   await redis.ask('flushall')
   await registry.reconnect({ ...config, redisShards: 7 })
+  assert.equal((await livingHosts()).shards, 7)
+  await registry.reconnect(config)
+  assert.equal((await livingHosts()).shards, 7)
+})
+
+test('notes of hosts: a host that leaves during a reload leaves neither note nor connection', async t => {
+  const { registry, config, clients, livingHosts } = await joinedHost(t)
   await Promise.all([registry.reconnect(config), registry.leave()])
-  const store = await openSiteStore(config)
-  assert.deepEqual(await store.livingHosts(), { shards: 7, living: [] })
-  await store.close()
+  assert.deepEqual((await livingHosts()).living, [])
   await eventually(5000, 'every connection is closed', async () => (await clients()) === 0)
 })

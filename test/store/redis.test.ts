@@ -1,10 +1,14 @@
-/** The store on one Redis server: the conformance suite, and what a real server can lose, evict, refuse or put back. */
+/**
+ * The store on one Redis server: the conformance suite, and what a real server can lose, evict, refuse or put back. `test:{0}:` starts
+ * the keys of the one shard; src/store/client/requests.ts lists them.
+ */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, type Redis } from 'ioredis'
+import { DAY_MS } from '../../src/domain/meters.ts'
 import { createSite, updateSite } from '../../src/sites/sites.ts'
 import type { StoreClient } from '../../src/store/client/store-client.ts'
 import type { HostNote } from '../../src/store/hosts.ts'
@@ -58,29 +62,6 @@ test('redis: the operations of one tick of the event loop are one script call, a
   }
 })
 
-for (const way of ['RESTORE', 'RESTORE of the epoch last', 'SWAPDB', 'DEBUG RELOAD'] as const) {
-  test(`redis: an older copy of the data put back by ${way} redeems nothing twice, and is told as lost memory`, async t => {
-    let forgotten = 0
-    const args = ['--enable-debug-command', 'local']
-    const { server, store, admin } = await startRedis(t, { onForgotten: () => forgotten++ }, args)
-    let calls = 0
-    const other = await openRedisFor(t, server.url, { onCall: () => calls++ })
-    const marks = Array.from({ length: 100 }, () => redeemable(store))
-    const first = marks.slice(0, 50)
-    assert.deepEqual(new Set(await redeemAll(store, first)), new Set(['redeemed']))
-    const putBack = await copyOf(way, admin)
-    assert.deepEqual(new Set(await redeemAll(store, marks.slice(50))), new Set(['redeemed']))
-    const before = calls
-    await eventually(60_000, 'the other worker is answered once more', () => calls > before + 1)
-    await putBack()
-    assert.deepEqual(new Set(await redeemAll(other, marks)), new Set(['forgotten']))
-    await eventually(60_000, 'told', () => forgotten > 0)
-    await eventually(60_000, 'new tokens are redeemed', async () => {
-      return (await redeemAll(store, [redeemable(store)]))[0] === 'redeemed'
-    })
-  })
-}
-
 const redeemAll = (store: StoreClient, marks: readonly ReturnType<typeof redeemable>[]) =>
   Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
 
@@ -112,6 +93,29 @@ async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>
 
 async function allOf(commands: ChainableCommander): Promise<void> {
   for (const [error] of (await commands.exec())!) assert.equal(error, null)
+}
+
+for (const way of ['RESTORE', 'RESTORE of the epoch last', 'SWAPDB', 'DEBUG RELOAD'] as const) {
+  test(`redis: an older copy of the data put back by ${way} redeems nothing twice, and is told as lost memory`, async t => {
+    let forgotten = 0
+    const args = ['--enable-debug-command', 'local']
+    const { server, store, admin } = await startRedis(t, { onForgotten: () => forgotten++ }, args)
+    let calls = 0
+    const other = await openRedisFor(t, server.url, { onCall: () => calls++ })
+    const marks = Array.from({ length: 100 }, () => redeemable(store))
+    const first = marks.slice(0, 50)
+    assert.deepEqual(new Set(await redeemAll(store, first)), new Set(['redeemed']))
+    const putBack = await copyOf(way, admin)
+    assert.deepEqual(new Set(await redeemAll(store, marks.slice(50))), new Set(['redeemed']))
+    const before = calls
+    await eventually(60_000, 'the other worker is answered once more', () => calls > before + 1) // one call may have been under way
+    await putBack()
+    assert.deepEqual(new Set(await redeemAll(other, marks)), new Set(['forgotten'])) // all are of the former epoch
+    await eventually(60_000, 'told', () => forgotten > 0)
+    await eventually(60_000, 'new tokens are redeemed', async () => {
+      return (await redeemAll(store, [redeemable(store)]))[0] === 'redeemed'
+    })
+  })
 }
 
 test('redis: SCRIPT FLUSH is healed without a refusal', async t => {
@@ -267,7 +271,7 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
   }
 })
 
-test('redis: the age of a shard in use lives on, though its end is set once a day', async t => {
+test('redis: the times of first proofs live on while proofs come: for a week, renewed once a day', async t => {
   const clock = { now: Date.UTC(2026, 0, 1) }
   const { store, admin } = await startRedis(t, { clock: () => clock.now })
   const keys = ['test:{0}:e:born', 'test:{0}:e:born:test']
@@ -278,12 +282,12 @@ test('redis: the age of a shard in use lives on, though its end is set once a da
   }
   await prove()
   for (const key of keys) await admin.pexpire(key, 30_000)
-  clock.now += 86_400_000 - 1
+  clock.now += DAY_MS - 1
   await prove()
   for (const key of keys) assert.ok((await admin.pttl(key)) <= 30_000)
   clock.now++
   await prove()
-  for (const key of keys) assert.ok((await admin.pttl(key)) > 6 * 86_400_000)
+  for (const key of keys) assert.ok((await admin.pttl(key)) > 6 * DAY_MS)
 })
 
 test('redis: a full memory refuses; freed, it works again', async t => {
