@@ -34,9 +34,11 @@ const redis = await RedisServer.start([], { password: 'of the tests alone' })
 const other = createServer(socket => socket.end('220 no HTTP\r\n'))
 const otherPort = String(await listenAnywhere(other))
 after(() => other.close())
-/** A powgate that has ports of its own, and a store of its own. */
-const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
-const { service } = await startObserved('embedded', proxied)
+/** It takes connections only with a PROXY header, which check has to send when it asks the service. */
+const { service } = await startObserved('embedded', {
+  POWGATE_PROXY_PROTOCOL: 'on',
+  POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+})
 
 /** The setting names a site that no store has, of which check warns once it has read the sites. */
 const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
@@ -46,7 +48,8 @@ type Settings = Record<string, string>
 
 /**
  * Settings that cannot work, and the lines that say so, in their order: there must be no other. What can be wrong between powgate and
- * Redis is in store/redis-security.test.ts.
+ * Redis is in store/redis-security.test.ts. Secrets here contain `hunter`, which no output may repeat. A spread of a literal only lets
+ * several settings or patterns share a line.
  */
 const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
@@ -163,6 +166,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
       assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
+      // Without the fact `sites`, check could not read the sites, so it must say nothing about them.
       const aboutSites = /^note: a backend may redeem|METRICS_SITES: there is no site/m
       const hasReadSites = /^ {2}sites /m.test(run.out)
       if (!hasReadSites) assert.doesNotMatch(run.err + run.out, aboutSites)
@@ -327,7 +331,9 @@ describe('good configurations', () => {
     const service = await TestService.start('embedded', { POWGATE_ADMIN_PORT: String(await freePort()) })
     t.after(() => service.stop())
     const { apiKey } = await service.createSite()
-    for (let junk = 0; junk < 60; junk++) await new Client(service.url).verifyToken(apiKey, { token: 'junk' })
+    const junk = 60 // over half of the 100 that a backend's address may send, from which on it is told
+    for (let sent = 0; sent < junk; sent++)
+      await new Client(service.url).verifyToken(apiKey, { token: 'junk' })
     await eventually(60_000, 'a warning', async () => {
       const { warnings } = JSON.parse(await new Powgate(service.env).text('check --json'))
       return warnings.some((text: string) => / tokens a minute for /.test(text))
@@ -337,7 +343,8 @@ describe('good configurations', () => {
   test('beside the running service on Redis, before and after it has a site', async t => {
     const service = await TestService.start('redis')
     t.after(() => service.stop())
-    const clone = new Powgate({ ...service.env, npm_lifecycle_event: 'powgate' }, true)
+    // As `npm run powgate` sets it in a clone; hints then name that command. It is read once in a process.
+    const clone = new Powgate({ ...service.env, npm_lifecycle_event: 'powgate' }, { isAlone: true })
     const report = JSON.parse(await clone.text('check --json'))
     assert.deepEqual(report.problems, [])
     const warnings = report.warnings.join('\n')

@@ -32,15 +32,15 @@ export class Powgate {
 
   /**
    * @param env all that a call sees besides PATH and HOME
-   * @param isAlone whether each call is a process of its own, which takes ten times as long
+   * @param options `isAlone`: each call is a process of its own, which takes ten times as long
    */
-  constructor(env: Environment, isAlone = false) {
+  constructor(env: Environment, { isAlone = false } = {}) {
     this.#env = env
     this.#isAlone = isAlone
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env }, this.#isAlone)
+    return new Powgate({ ...this.#env, ...env }, { isAlone: this.#isAlone })
   }
 
   /** @param call words between spaces; each of `args` stands for itself */

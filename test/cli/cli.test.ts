@@ -19,6 +19,7 @@ const UNKNOWN_SITE = 'site_0123456789ABCDEFabcdef'
 
 const dir = temporaryDir('cli')
 
+/** The tests of a store add sites to it, one after the other, and list those of the tests before. */
 for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
     let powgate: Powgate
@@ -38,7 +39,7 @@ for (const kind of STORE_KINDS) {
       assert.equal(await powgate.text('key list'), 'There are no API keys.\n')
     })
 
-    test('a site with defaults, as JSON', async () => {
+    test('a site with defaults, as JSON; an origin that others can have too is warned of', async () => {
       const first = await powgate.json('site create --name', ' first ')
       const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, warnings, ...rest } = first
       assert.equal(store, place)
@@ -57,8 +58,8 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(traffic, {})
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
       assert.deepEqual(await powgate.json('site list'), [site])
-      const shared = await powgate.json(`site update ${siteKey} --origin https://*.vercel.app`)
-      assert.match(shared.warnings[0], /vercel\.app/)
+      const openToMany = await powgate.json(`site update ${siteKey} --origin https://*.vercel.app`)
+      assert.match(openToMany.warnings[0], /vercel\.app/, 'where anybody can get a name')
     })
 
     test('API keys: created, listed, revoked once', async () => {
@@ -245,7 +246,7 @@ describe('the settings of a service in a file, as a service manager gives them',
 })
 
 test('commands at the same time without a service: each is the store when the one before has ended', async () => {
-  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, true)
+  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, { isAlone: true })
   await Promise.all(['a', 'b', 'c', 'd'].map(name => powgate.text('site create --name', name)))
   assert.equal((await powgate.json('site list')).length, 4)
 })
@@ -253,7 +254,7 @@ test('commands at the same time without a service: each is the store when the on
 test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
   const redis = await RedisServer.start()
   t.after(() => redis.stop())
-  await redis.ask('rpush', 'pg:{sites}:changes', 'no change')
+  await redis.ask('rpush', 'pg:{sites}:changes', 'no change') // a list where the store has a sorted set
   const file = join(dir, 'a-file')
   writeFileSync(file, '')
   const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
@@ -273,7 +274,7 @@ test('Redis that is not there or refuses a call, a data directory that is a file
     ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
     ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
   ] as const) {
-    const said = await new Powgate(env, call === 'serve').problem(1, call)
+    const said = await new Powgate(env, { isAlone: call === 'serve' }).problem(1, call)
     assert.match(said, line)
     assert.doesNotMatch(said, /hunter2/)
   }

@@ -1,6 +1,7 @@
 /**
  * Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. The third is only
- * a note in Redis, which is kept for 20 s. The end of the file stops both services, and the Redis, which is the first one's.
+ * a note in Redis. That is kept for 20 s, so it is written again before each look. The end of the file stops both services, and the
+ * Redis, which is the first one's.
  */
 
 import assert from 'node:assert/strict'
@@ -56,13 +57,17 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   })
   assert.match(first.service.output, /hosts of this store differ/)
   await store.noteHost('other', null)
+  await store.close()
+})
 
-  // A host notes its own clock too: this one's is ten minutes ahead.
+test('a host whose clock is ten minutes ahead is told', async () => {
+  const store = await second.openSites()
+  const { living } = await store.livingHosts()
   const now = Date.now
   const clock = mock.method(Date, 'now', () => now() + 600_000)
-  await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
+  await store.noteHost('ahead', { ...living[0]!, id: 'ahead', name: 'zz:8080' }) // a note has the time of who writes it
   clock.mock.restore()
-  const behind = names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`)
+  const behind = living.map(({ name }) => `${name}: clock: 600 s behind zz:8080: set both by NTP`).sort()
   assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
   await store.close()
@@ -72,13 +77,14 @@ test('a host that was killed may start with other settings; one that shares its 
   const store = await second.openSites()
   const { living } = await store.livingHosts()
   const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
-  const name = own.name.replace(/\d+$/, '1')
+  const PORT = '1' // a host's name is its machine and its port
+  const name = own.name.replace(/\d+$/, PORT)
   const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600, POWGATE_IPV6_PREFIX: 56 }
-  // A new host takes a note of its own name for its own, from before it was killed, unless the note is renewed meanwhile.
+  // A new host that finds a note of its name takes it for one of a killed run of itself, unless the note is renewed while it waits.
   const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
   const joined = async () => {
     const hosts = new HostRegistry(createLogger('silent'))
-    await hosts.join(loadConfig({ ...second.env, PORT: '1' }))
+    await hosts.join(loadConfig({ ...second.env, PORT }))
     return hosts
   }
   await noteNamesake()
@@ -115,9 +121,11 @@ test('of two hosts that differ and start at once, one starts', async () => {
     const own = { PORT: `${seconds}`, POWGATE_REDIS_PREFIX: 'at-once', POWGATE_TOKEN_SECONDS: `${seconds}` }
     const hosts = new HostRegistry(createLogger('silent'))
     await hosts.join(loadConfig({ ...second.env, ...own }))
-    await hosts.leave()
+    return hosts
   })
-  assert.equal((await Promise.allSettled(joined)).filter(({ status }) => status === 'fulfilled').length, 1)
+  const started = (await Promise.allSettled(joined)).filter(result => result.status === 'fulfilled')
+  for (const { value } of started) await value.leave() // not before the other has looked
+  assert.equal(started.length, 1)
 })
 
 test('with the embedded store there is one host', async () => {

@@ -1,5 +1,6 @@
 /**
- * Commands beside a running service: the service sees what they change, and `try` sends a visitor through all endpoints.
+ * Commands beside a running service: the service sees what they change, and `try` sends a visitor through all endpoints. `problem(2, ...)`
+ * is a call that must end with exit code 2; it returns the one line that was printed.
  */
 
 import assert from 'node:assert/strict'
@@ -76,7 +77,7 @@ for (const kind of STORE_KINDS) {
       await assertSeen(403, from => client.challenge(siteKey, { from }))
     })
 
-    // What follows knows the service by its address alone.
+    // What follows is the same on either store, but for the keys of a first start, which only the embedded store has.
     if (kind === 'redis') return
 
     test('try goes the whole way, as text and as JSON', async () => {
@@ -125,18 +126,21 @@ for (const kind of STORE_KINDS) {
       const { port } = service
       for (const url of [`http://127.0.0.1:${port}`, `http://localhost:${port}/`])
         assert.equal((await powgate.json('try --url', url)).redemption.answer.success, true, url)
-      const ofPort = [`http://0.0.0.0:${port}`, `http://127.0.0.1.example:${port}`]
-      for (const url of [other, other.replace('127.0.0.1', 'localhost'), ...ofPort, 'https://localhost']) {
+      const samePort = [`http://0.0.0.0:${port}`, `http://127.0.0.1.example:${port}`]
+      for (const url of [other, other.replace('127.0.0.1', 'localhost'), ...samePort, 'https://localhost']) {
         const problem = await powgate.problem(2, 'try --url', url)
         assert.match(problem, /expected both, or neither .* for this machine's service alone$/, url)
       }
       assert.equal(requests, 0)
-      const own = temporaryDir('own')
-      writeFirstKeys(own, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
-      const there = powgate.with({ POWGATE_DATA_DIR: own, HOST: 'own.invalid' })
-      assert.match(await there.problem(1, `try --url http://own.invalid:${port}`), /^cannot reach /)
-      const everywhere = there.with({ POWGATE_URL: '', HOST: '0.0.0.0', PORT: `${await freePort()}` })
-      assert.match(await everywhere.problem(1, 'try'), /^cannot reach the service at http:..127\.0\.0\.1:/)
+    })
+
+    test('try sends the keys of a first start to the HOST of the settings, and to 127.0.0.1 where that is 0.0.0.0', async () => {
+      const dataDir = temporaryDir('first-keys')
+      writeFirstKeys(dataDir, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
+      const named = powgate.with({ POWGATE_DATA_DIR: dataDir, HOST: 'own.invalid' })
+      assert.match(await named.problem(1, `try --url http://own.invalid:${service.port}`), /^cannot reach /)
+      const unnamed = named.with({ POWGATE_URL: '', HOST: '0.0.0.0', PORT: `${await freePort()}` })
+      assert.match(await unnamed.problem(1, 'try'), /^cannot reach the service at http:..127\.0\.0\.1:/)
     })
 
     test('try --as calls as the clients of each vendor do, and compares the answers', async () => {
