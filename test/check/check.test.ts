@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { Powgate } from '../cli/cli-process.ts'
+import { Powgate, written } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
@@ -21,12 +21,7 @@ const dir = temporaryDir('check')
 const dataDir = join(dir, 'data')
 const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: dataDir })
 
-function fileOf(name: string, text: string): string {
-  const path = join(dir, name)
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(path, text)
-  return path
-}
+const fileOf = (name: string, text: string) => written(join(dir, name), text)
 
 /** A Redis that asks for a password. */
 const redis = await RedisServer.start([], { password: 'of the tests alone' })
@@ -327,9 +322,8 @@ describe('good configurations', () => {
     assert.deepEqual((await besideWaiting.run('check')).problems, [])
   })
 
-  test('beside the running service: what its dashboard says of backends', async t => {
+  test('beside the running service: what its dashboard says of backends', async () => {
     const service = await TestService.start('embedded', { POWGATE_ADMIN_PORT: String(await freePort()) })
-    t.after(() => service.stop())
     const { apiKey } = await service.createSite()
     const junk = 60 // over half of the 100 that a backend's address may send, from which on it is told
     for (let sent = 0; sent < junk; sent++)
@@ -340,9 +334,8 @@ describe('good configurations', () => {
     })
   })
 
-  test('beside the running service on Redis, before and after it has a site', async t => {
+  test('beside the running service on Redis, before and after it has a site', async () => {
     const service = await TestService.start('redis')
-    t.after(() => service.stop())
     // As `npm run powgate` sets it in a clone; hints then name that command. It is read once in a process.
     const clone = new Powgate({ ...service.env, npm_lifecycle_event: 'powgate' }, { isAlone: true })
     const report = JSON.parse(await clone.text('check --json'))
@@ -359,9 +352,8 @@ describe('good configurations', () => {
     assert.ok(!notes.some(isOfLimit), 'its limit was chosen')
   })
 
-  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async t => {
+  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async () => {
     const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-    t.after(() => redis.stop())
     const secrets = fileOf('secrets', `${TEST_SECRET}\nan older secret which also verifies what it signed\n`)
     const config = fileOf(
       'powgate.conf',

@@ -11,7 +11,7 @@ import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
-import { Powgate, storeOf } from './cli-process.ts'
+import { Powgate, storeOf, written } from './cli-process.ts'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const API_KEY = /^sk_[0-9A-Za-z]{8}_[\w-]{43}$/
@@ -194,8 +194,7 @@ for (const kind of STORE_KINDS) {
 
       const file = await powgate.text('site export', siteKey)
       assert.doesNotMatch(file, /"raise"/)
-      const path = join(dir, 'raised.json')
-      writeFileSync(path, file)
+      const path = written(join(dir, 'raised.json'), file)
       assert.deepEqual((await powgate.json('apply --file', path)).changed, [])
       writeFileSync(path, file.replace('"threshold": 0.5', '"threshold": 0.6'))
       await powgate.text('apply --file', path)
@@ -231,9 +230,8 @@ describe('the settings of a service in a file, as a service manager gives them',
 
   test('--config finds the store of the service', async () => {
     const store = join(dir, 'of the service')
-    const config = join(dir, "operator's powgate.conf")
     mkdirSync(store)
-    writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
+    const config = written(join(dir, "operator's powgate.conf"), `POWGATE_DATA_DIR=${store}\n`)
     const powgate = new Powgate({})
     const quoted = `'${dir}/operator'\\''s powgate.conf'`
     assert.ok((await powgate.text('site list --config', config)).includes(` --config ${quoted}; `))
@@ -251,12 +249,10 @@ test('commands at the same time without a service: each is the store when the on
   assert.equal((await powgate.json('site list')).length, 4)
 })
 
-test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
+test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async () => {
   const redis = await RedisServer.start()
-  t.after(() => redis.stop())
   await redis.ask('rpush', 'pg:{sites}:changes', 'no change') // a list where the store has a sorted set
-  const file = join(dir, 'a-file')
-  writeFileSync(file, '')
+  const file = written(join(dir, 'a-file'), '')
   const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
   const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
   for (const [call, env, line] of [

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { after, before, describe, type TestContext, test } from 'node:test'
+import { before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { checkProof } from '../../src/domain/pow.ts'
 import { writeFirstKeys } from '../../src/sites/service-files.ts'
@@ -44,7 +44,6 @@ for (const kind of STORE_KINDS) {
       const { POWGATE_SECRETS: _, ...env } = service.env
       powgate = new Powgate({ ...env, POWGATE_URL: service.url })
     })
-    after(() => service.stop())
 
     test('site create prints a command that tries the site where the service listens', async () => {
       const printed = await powgate.text('site create --name pasted --base 16')
