@@ -38,16 +38,11 @@ const PICTURE_BYTES_MAX = 150 * 1024
 /** Pages that nobody reads from end to end may be long. */
 const UNBOUNDED = /^docs\/evidence\/|^CHANGELOG/
 
-interface Page {
-  /** Lines outside of blocks of code. */
-  readonly prose: readonly string[]
-  readonly blocks: readonly { readonly language: string; readonly text: string }[]
-}
-
-function read(page: string): Page {
+/** A page's lines outside of blocks of code, and its blocks. */
+function read(page: string) {
   const prose: string[] = []
   const blocks: { language: string; text: string }[] = []
-  let block: { language: string; text: string } | undefined
+  let block: (typeof blocks)[number] | undefined
   for (const [index, line] of textOf(page).split('\n').entries()) {
     const about = `${page}, line ${index + 1}`
     const fence = /^ *```(\w*)$/.exec(line)
@@ -118,6 +113,7 @@ test('the README takes three minutes, and a page one reading', () => {
 })
 
 test('no page has text that was to be filled in later', () => {
+  // `@NAME@` is filled in by a program.
   for (const page of PAGES) assert.doesNotMatch(textOf(page), /@\w*@|TODO|FIXME|TBD/, page)
 })
 
@@ -299,11 +295,12 @@ test('contract.md has the limits and constants of the settings', () => {
 })
 
 test('limits.md lists every endpoint with its limits, metrics.md every value of `endpoint`', () => {
+  // | endpoints | per address | per address and site | per API key |, each limit with words after the number
   const listed = rows('docs/reference/limits.md', /^`\/[a-z]/).flatMap(([paths, ...quotas]) =>
     codes(paths!).map(path => [path, ...quotas.map(quota => quota.replace(/ .*/, ''))]),
   )
   const known = Object.entries(ENDPOINTS).map(([name, { limits }]) => {
-    const quotaOf = (policy: Policy) => limits.flatMap(own => (own.policy === policy ? own.limit : []))[0]
+    const quotaOf = (policy: Policy) => limits.find(own => own.policy === policy)?.limit
     const quotas = (['address', 'address-site', 'api-key'] as const).map(quotaOf)
     return [`/${name}`, ...quotas.map(limit => (limit === undefined ? '' : String(CONTRACT_LIMITS[limit])))]
   })
@@ -343,6 +340,7 @@ test('widget.md lists the code of every warning on the console', () => {
   const start = prose.indexOf('## When nothing happens')
   const end = prose.indexOf('## Style and accessibility')
   const listed = rowsOf(prose.slice(start, end), /^`[a-z-]+`$/).flatMap(([code]) => codes(code!))
+  // Codes are in calls of warnOnce, and begin the rows of a table.
   const inCode = textOf('src/widget/advice.ts').matchAll(/(?:warnOnce\(|^ {2})'([a-z-]+)'/gm)
   assert.deepEqual(listed.sort(), Array.from(inCode, ([, code]) => code).sort())
 })
@@ -369,12 +367,12 @@ test('difficulty.md lists every network whose proofs are counted, with what cost
 function fieldRow(field: SiteField): string[] {
   const { name, path, form, about, plan, flag, falseFlag, unsetFlag } = field
   const sharing = FIELDS.filter(other => other === field || (flag !== undefined && other.flag === flag))
-  const [usual = 'required', another] = new Set(sharing.map(defaultText))
+  const defaults = new Set(sharing.map(field => defaultText(field) ?? 'required'))
   const flags = [flag, falseFlag, unsetFlag].filter(name => name !== undefined).map(name => `\`--${name}\``)
   return [
     `\`${sharing.length > 1 ? path[0] : name}\``,
     flag === undefined ? '`site disable`' : flags.join(', '),
-    another === undefined ? usual : '[by signal](limits.md#score)',
+    defaults.size === 1 ? [...defaults].join() : '[by signal](limits.md#score)',
     form.schema.description,
     plan === undefined ? about : `${about}; plan ${plan}`,
   ]

@@ -25,12 +25,13 @@ function filesOf(folder: string, extension: string): string[] {
 /** What a file imports, also at run time: files as paths below a folder, packages as they are written. */
 function importsOf(file: string, folder = SRC): string[] {
   const text = readFileSync(file, 'utf8')
-  const all = [
-    ...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm),
-    ...text.matchAll(/^import '([^']+)'|\bimport\('(\.[^']+)'\)/gm),
+  const forms = [
+    /^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm, // import { a } from 'b', also over several lines
+    /^import '([^']+)'/gm,
+    /\bimport\('(\.[^']+)'\)/gm, // await import('./b.ts')
   ]
-  return all.map(([, first, second]) => {
-    const specifier = (first ?? second)!
+  const specifiers = forms.flatMap(form => Array.from(text.matchAll(form), ([, specifier]) => specifier!))
+  return specifiers.map(specifier => {
     return specifier.startsWith('.') ? relative(folder, resolve(dirname(file), specifier)) : specifier
   })
 }
@@ -97,7 +98,7 @@ function importsTable(folder: string): Record<string, string> {
     for (const imported of importsOf(file, folder)) {
       const isOther = /^[^.].*\.ts$/.test(imported) && entryOf(imported) !== entry
       if (isOther) found[entry].add(entryOf(imported))
-      // A second copy of a package would have classes of its own.
+      // Only src/packages/ imports these: a second copy of a package would have classes of its own.
       const isBundled = folder.endsWith('/src') && /^(ajv|ioredis|pino|typebox)($|\/)/.test(imported)
       if (isBundled && entry !== 'packages') found[entry].add(imported)
     }
@@ -138,7 +139,8 @@ test('benches and tests share test/harness, and nothing else', () => {
 
 test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
   for (const entry of ['endpoints', 'http', 'demo']) {
-    const hidden = /^store\/(?!(store|site-directory|load-tracker|speed-tracker|key-uses)\.ts$)/
+    // The interface, and what workers keep of any store: copies of sites, and when keys were used.
+    const hidden = /^store\/(?!(store|site-directory|key-uses)\.ts$)/
     for (const file of filesOf(join(SRC, entry), '.ts')) {
       const found = importsOf(file).filter(imported => hidden.test(imported))
       assert.deepEqual(found, [], `${relative(ROOT, file)} imports what is a store's own`)
@@ -177,11 +179,13 @@ test('what runs in browsers imports nothing but the widget and the protocol, and
   }
 })
 
-test('an unsupported Node.js is told before anything else of powgate is linked', () => {
+test('an unsupported Node.js is told before more of powgate is linked than handles signals and a wrong call', () => {
   for (const entry of ['main.ts', 'cli/main.ts']) {
     const text = readFileSync(join(SRC, entry), 'utf8')
-    const [, first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// This import')))!
-    assert.match(first!, /process\/supported-platform\.ts$/)
+    const files = Array.from(text.matchAll(/await import\('([^']+)'\)/g), ([, file]) => file!)
+    const atCheck = files.findIndex(file => file.endsWith('process/supported-platform.ts'))
+    for (const earlier of files.slice(0, atCheck))
+      assert.match(earlier, /\/(process\/early-signals|config\/config)\.ts$/)
     for (const [, imported] of text.matchAll(/^import .* from '([^']+)'/gm)) assert.match(imported!, /^node:/)
   }
 })
@@ -216,7 +220,8 @@ test('each Lua operation names the number of its keys, has a header, and is load
     const name = file.slice(file.lastIndexOf('/') + 1, -'.lua'.length)
     assert.ok(loader.includes(`'${name}'`), `${name}.lua is not in store/redis/scripts.ts`)
     assert.ok(text.startsWith('--'), `${name}.lua does not begin with a comment`)
-    if (/-[0-9n]$/.test(name))
+    const isOperation = /-[0-9n]$/.test(name) // ends with the number of its keys; others are parts of operations
+    if (isOperation)
       for (const part of ['KEYS', 'ARGV', 'returns'])
         assert.ok(text.includes(`-- ${part}`), `the header of ${name}.lua does not explain ${part}`)
   }
@@ -236,6 +241,7 @@ test('each Lua file lists the locals that it has from files before it, and no ot
       const words = new Set(code.match(/(?<![.\w])\w+/g)) // none that stands behind a dot, which is a field
       const used = [...sources].filter(([name]) => words.has(name))
       assert.deepEqual(listed.sort(), used.map(([name, source]) => `${name} of ${source}`).sort(), file)
+      // `local a, b = 1, 2`, also without values or with a line break after a comma, or `local function a(b)`
       for (const [, names] of code.matchAll(/^local (?:function )?([\w,\s]+?)(?: =|[(]|(?<!,)$)/gm))
         for (const name of names!.match(/\w+/g)!) sources.set(name, file.slice(file.lastIndexOf('/') + 1))
     }
@@ -270,7 +276,7 @@ test('the native binaries are those that were looked at: scripts/native-binaries
   assert.match(installed.join('\n'), /uWebSockets\.js/, printed.join('\n'))
   for (const line of installed)
     assert.ok(recorded.includes(line), `${line} is another: compare it with its origin`)
-  assert.ok(printed.some(line => line.includes('uWebSockets/20')))
+  assert.ok(printed.some(line => line.includes('uWebSockets/20'))) // what the server calls itself, found in the binary
 })
 
 test('every default is what its setting expects', () => {

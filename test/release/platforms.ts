@@ -19,7 +19,7 @@ const SERVER: Readonly<Record<number, string>> = {
   24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
 }
 /** What `npm test` does by itself, unless files are named. */
-const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).install('quick')"`
+const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).installNeedsOf('quick')"`
 const ENTER = `set -e
 root=$1
 mount --rbind /dev "$root/dev"
