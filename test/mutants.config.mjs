@@ -1,9 +1,6 @@
 /**
  * `npm run test:mutants`: Stryker changes src/ in small ways (mutants), and lists those that no test notices (survivors). The usual part of
- * PARTS below, `domain`, has 1,500. Another part, and only some lines of one file:
- *
- *   MUTANTS=engine npm run test:mutants -- --mutate src/domain/limits.ts:20-60
- *
+ * PARTS below, `domain`, has 1,500. `MUTANTS=engine npm run test:mutants -- --mutate src/domain/limits.ts:20-60` takes some lines of another.
  * Survivors that change nothing that anybody sees, and so have no test:
  *
  * - another default where a text does not fit a pattern, or has no port: what follows refuses it either way (isOriginPattern,

@@ -43,15 +43,12 @@ function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
 }
 
-/**
- * Debian's packages run this program before they start a service, and do not start it if it exits with 101. The tests start their own
- * servers, on other ports. A machine that has such a policy keeps it.
- */
+/** Debian's packages start no service if this program is there and exits with 101. The tests start their own, on other ports. */
 const START_POLICY = '/usr/sbin/policy-rc.d'
 
 /** Runs `install` while no package may start a service. */
 function withoutStarting(install: () => boolean): boolean {
-  if (existsSync(START_POLICY)) return install()
+  if (existsSync(START_POLICY)) return install() // a policy of the machine's own, which stays
   writeFileSync(START_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
   try {
     return install()
@@ -113,10 +110,7 @@ function installValkey(): void {
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/**
- * Asks the mirror that a machine with Debian 12 uses already for this one package. The lists and sources of apt are others than the
- * machine's, so that nothing else ever comes from there.
- */
+/** Asks a Debian 12's own mirror. apt's lists and sources are others than the machine's, so that nothing else ever comes from there. */
 function installFromBackports(name: string): boolean {
   const uri = mirror()
   if (uri === undefined) return false

@@ -29,11 +29,9 @@ const redis = await RedisServer.start([], { password: 'of the tests alone' })
 const other = createServer(socket => socket.end('220 no HTTP\r\n'))
 const otherPort = String(await listenAnywhere(other))
 after(() => other.close())
-/** It takes connections only with a PROXY header, which check has to send when it asks the service. */
-const { service } = await startObserved('embedded', {
-  POWGATE_PROXY_PROTOCOL: 'on',
-  POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-})
+/** With these the service takes connections with a PROXY header alone, which check has to send when it asks the service. */
+const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
+const { service } = await startObserved('embedded', proxied)
 
 /** The setting names a site that no store has, of which check warns once it has read the sites. */
 const POWGATE_METRICS_SITES = 'site_0000000000000000000000'

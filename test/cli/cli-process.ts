@@ -30,10 +30,7 @@ export class Powgate {
   readonly #env: Environment
   readonly #isAlone: boolean
 
-  /**
-   * @param env all that a call sees besides PATH and HOME
-   * @param options `isAlone`: each call is a process of its own, which takes ten times as long
-   */
+  /** @param env all that a call sees besides PATH and HOME. If `isAlone`, a call is a process of its own, which takes ten times as long */
   constructor(env: Environment, { isAlone = false } = {}) {
     this.#env = env
     this.#isAlone = isAlone

@@ -255,18 +255,13 @@ test('Redis that is not there or refuses a call, a data directory that is a file
   const file = written(join(dir, 'a-file'), '')
   const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
   const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
+  const nobodyThere =
+    /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/
+  const serving = { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' }
   for (const [call, env, line] of [
-    [
-      'site create --name x',
-      { REDIS_URL: nobody },
-      /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
-    ],
+    ['site create --name x', { REDIS_URL: nobody }, nobodyThere],
     ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
-    [
-      'serve',
-      { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' },
-      /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/,
-    ],
+    ['serve', serving, /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/],
     ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
     ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
   ] as const) {

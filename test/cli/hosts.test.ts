@@ -1,7 +1,6 @@
 /**
  * Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. The third is only
- * a note in Redis. That is kept for 20 s, so it is written again before each look. The end of the file stops both services, and the
- * Redis, which is the first one's.
+ * a note in Redis, which is kept for 20 s and so is written again before each look. The Redis belongs to the first host.
  */
 
 import assert from 'node:assert/strict'

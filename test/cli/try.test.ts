@@ -1,7 +1,4 @@
-/**
- * Commands beside a running service: the service sees what they change, and `try` sends a visitor through all endpoints. `problem(2, ...)`
- * is a call that must end with exit code 2; it returns the one line that was printed.
- */
+/** Commands beside a running service; `try` sends a visitor through all endpoints. `problem(2, ...)` gives the line of exit code 2. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

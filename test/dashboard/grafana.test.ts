@@ -96,11 +96,7 @@ test('every query of the dashboard names metrics and labels that exist, of the c
     const job = /\b(process|nodejs)_/.test(expr) ? ',job="powgate"' : ''
     const chosen = `{deployment=~"$deployment",instance=~"$instance"${job}`
     assert.equal(expr.split(chosen).length - 1, found.length, `not of ${chosen}: ${expr}`)
-    assert.doesNotMatch(
-      expr,
-      /process[=!]/,
-      'a choice of processes leaves out some, such as the store process',
-    )
+    assert.doesNotMatch(expr, /process[=!]/, 'it leaves out some, such as the store process')
     const groups = groupsOf(expr)
     const labels = groups.length > 0 ? groups : found[0]!.labels
     for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))

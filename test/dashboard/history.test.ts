@@ -166,18 +166,13 @@ describe('the whole service', () => {
       'content 200 ok: 1000, other 404 not-found: 7',
     )
     const requests = Object.entries(answers).map(([labels, count]) => [`requests ${labels}`, count])
-    history.add(
-      timeOf(1),
-      counted({
-        ...Object.fromEntries(requests),
-        ...numbers(
-          'limited challenge address: 3, limited verify address-site: 1, scores 0.09: 2, scores 0.79: 6',
-          'difficulty sha256 18: 6, difficulty sha256 20: 3, difficulty sha256 sum: 168',
-          'faults verify: 1, faults other: 1, aborted verify: 2, reasons webdriver: 2, reasons swiftShader: 6',
-          'restarts crash: 1, restarts hang: 1, restarts roll: 2',
-        ),
-      }),
+    const others = numbers(
+      'limited challenge address: 3, limited verify address-site: 1, scores 0.09: 2, scores 0.79: 6',
+      'difficulty sha256 18: 6, difficulty sha256 20: 3, difficulty sha256 sum: 168',
+      'faults verify: 1, faults other: 1, aborted verify: 2, reasons webdriver: 2, reasons swiftShader: 6',
+      'restarts crash: 1, restarts hang: 1, restarts roll: 2',
     )
+    history.add(timeOf(1), counted({ ...Object.fromEntries(requests), ...others }))
     const { traffic, limits, workers, lastMinute } = history.view('30m', null)
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
     assert.deepEqual([challenges, passed, failed, redeemed].flat(), [10, 6, 2, 5 + 2])

@@ -35,6 +35,7 @@ export function sampleDay(endMs: number): History {
       add((sites[siteKeyOf(index)] ??= {}), counts)
       add(all, counts)
     }
+    // What follows only has to be there.
     for (const endpoint of words('challenge verify verify-token siteverify'))
       add(all, { [`requestSeconds ${endpoint} 0.0005`]: visits, [`requestSeconds ${endpoint} 0.005`]: 20 })
     add(all, { 'storeSeconds 0.0005': 9 })

@@ -107,11 +107,8 @@ test('a request gets no id for a line that the level leaves out, because its ans
   const requestId = () => assert.fail('an id was made')
   linesOf('fatal', log => {
     const events = new EventLog(log, 1, true)
-    events.faulted(
-      Object.defineProperty({ ...exchange, requestId: '' }, 'requestId', { get: requestId }),
-      'verify',
-      'a fault',
-    )
+    const asked = Object.defineProperty({ ...exchange, requestId: '' }, 'requestId', { get: requestId })
+    events.faulted(asked, 'verify', 'a fault')
     events.close()
   })
 })

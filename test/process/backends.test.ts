@@ -100,9 +100,8 @@ test('sites whose backends share an address are named; a busy one gets a limit o
     { siteKey: 'site_a', apiKeyId: 'l', perMinute: 60 },
   ])
   assert.match(busy.join(), /for site_a, site_b, of 100 .* update site_a --limit-redeem 500$/)
-  const many = linesOf(
-    ['a', 'b', 'c', 'd', 'e'].map(name => ({ siteKey: name, apiKeyId: name, perMinute: 15 })),
-  )
+  const five = ['a', 'b', 'c', 'd', 'e'].map(name => ({ siteKey: name, apiKeyId: name, perMinute: 15 }))
+  const many = linesOf(five)
   assert.match(
     many.join(),
     /for a, b, c and 2 more, .* set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to 500$/,
@@ -160,8 +159,8 @@ test(`a worker counts ${COUNTS_MAX} callers at most, and how many requests of ea
 })
 
 test('a backend that names no visitor in 20 redemptions is told for a day; one that named any is not, nor is junk', () => {
-  /** Redemptions come a millisecond apart; the first `named` name their visitor. */
-  const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
+  /** Redemptions come a millisecond apart; the first `named` name their visitor. It is asked `laterMs` after the last. */
+  const told = (count: number, { named = 0, isJunk = false, laterMs = 0 } = {}) => {
     const [watch, counts] = [newBackends(), newCounts()]
     const counted = { ...REQUEST, isJunk }
     for (let index = 0; index < count; index++) {
@@ -171,15 +170,12 @@ test('a backend that names no visitor in 20 redemptions is told for a day; one t
     watch.update(1, count - 1 + laterMs)
     return watch.unbound.map(({ text }) => text)
   }
-  const line = told(20, 0).join()
+  const line = told(20).join()
   assert.match(line, /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/)
-  assert.deepEqual([told(19, 0), told(30, 1), told(30, 0, true)], [[], [], []])
+  assert.deepEqual([told(19), told(30, { named: 1 }), told(30, { isJunk: true })], [[], [], []])
   const day = 86_400_000
-  assert.deepEqual(
-    [told(20, 0, false, day - 1).length, told(20, 0, false, day)],
-    [1, []],
-    'a key that is unused for a day was replaced',
-  )
+  assert.equal(told(20, { laterMs: day - 1 }).length, 1)
+  assert.deepEqual(told(20, { laterMs: day }), [], 'a key that is unused for a day was replaced')
 })
 
 test('a backend that begins to name visitors is no longer told; API keys beyond the bound are not looked at', () => {

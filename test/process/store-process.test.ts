@@ -90,10 +90,7 @@ test('a store process that hangs is killed and started anew, one that only has n
   assert.equal(storePid(process.pid), second, 'while it reads its files it has longer')
 })
 
-/**
- * Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. A start ends once all
- * listen, and none was silent for the last 5 s (worker-handle.ts).
- */
+/** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s. A start waits for both, and while one is silent for 5 s. */
 const WORKER = `const speak = () => setInterval(() => process.send({ type: 'ready', isReady: true }), 200)
   process.on('message', ({ index }) => {
     setTimeout(() => process.send({ type: 'listening' }), 7000 * index)

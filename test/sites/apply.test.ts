@@ -255,10 +255,8 @@ describe('apply', { concurrency: true }, () => {
         const file = fileOf({ ...HEAD, sites: [{ siteKey, name: 'old shop' }] })
         const { problems, code } = await powgate.run('apply -f', file)
         assert.equal(code, 1)
-        assert.equal(
-          problems[0],
-          `sites: ${siteKey} was deleted, and its key is not made again: take it and its apiKeys out of the file`,
-        )
+        const deleted = `sites: ${siteKey} was deleted, and its key is not made again: take it and its apiKeys out of the file`
+        assert.equal(problems[0], deleted)
         const actions = (await powgate.json('audit --site', siteKey)).map(({ action }: AuditEntry) => action)
         assert.deepEqual(actions, ['site-created', 'key-created', 'site-deleted', 'key-deleted'])
         const key = await onStore(store => store.readApiKey(partsOf(apiKey).id))
