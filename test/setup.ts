@@ -68,7 +68,9 @@ export function installNeedsOf(suite: Suite): void {
 
 /** Installs those of these programs of NEEDED that are missing. */
 export function installPrograms(...programs: readonly string[]): void {
-  installMissing(programs.map(program => NEEDED.find(need => need.program === program)!))
+  const needs = NEEDED.filter(({ program }) => programs.includes(program))
+  if (needs.length < programs.length) throw new Error(`NEEDED lacks one of ${programs.join(', ')}`)
+  installMissing(needs)
 }
 
 function installMissing(needs: typeof NEEDED): void {
