@@ -65,9 +65,8 @@ const leaks = findLeaks(secrets, texts)
 for (const { kind, outlet, offset } of leaks.slice(0, 20))
   process.stderr.write(`${kind} in ${outlet}, at character ${offset}\n`)
 assert.equal(leaks.length, 0, 'secrets were let out')
-process.stdout.write(
-  `Canaries: none of ${secrets.length} secrets is in ${texts.length} texts of ${bytes} bytes that the services let out.\n`,
-)
+const searched = `${texts.length} texts of ${bytes} bytes that the services let out`
+process.stdout.write(`Canaries: none of ${secrets.length} secrets is in ${searched}.\n`)
 
 /** Where which kind of secret is; an API key or a token is found by its tail, others as they are, in JSON and in URLs. */
 function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]) {

@@ -28,26 +28,20 @@ import { conformanceTable } from './release/torture/conformance-rows.ts'
 const ROOT = new URL('..', import.meta.url).pathname
 const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
 const COMMANDS = await commandsOf()
-const PAGES = [
-  ...readdirSync(ROOT),
-  ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map(name => join('docs', name)),
-].filter(name => name.endsWith('.md'))
+const filesBelow = (folder: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map(name => join(folder, name))
+const PAGES = [...readdirSync(ROOT), ...filesBelow('docs')].filter(name => name.endsWith('.md'))
 const README_WORDS_MAX = 550
 const PAGE_WORDS_MAX = 3500
 const PICTURE_BYTES_MAX = 150 * 1024
 /** Pages that nobody reads from end to end may be long. */
 const UNBOUNDED = /^docs\/evidence\/|^CHANGELOG/
 
-interface Page {
-  /** Lines outside of blocks of code. */
-  readonly prose: readonly string[]
-  readonly blocks: readonly { readonly language: string; readonly text: string }[]
-}
-
-function read(page: string): Page {
+/** A page's lines outside of blocks of code, and its blocks. */
+function read(page: string) {
   const prose: string[] = []
   const blocks: { language: string; text: string }[] = []
-  let block: { language: string; text: string } | undefined
+  let block: (typeof blocks)[number] | undefined
   for (const [index, line] of textOf(page).split('\n').entries()) {
     const about = `${page}, line ${index + 1}`
     const fence = /^ *```(\w*)$/.exec(line)
@@ -118,6 +112,7 @@ test('the README takes three minutes, and a page one reading', () => {
 })
 
 test('no page has text that was to be filled in later', () => {
+  // `@NAME@` is filled in by a program.
   for (const page of PAGES) assert.doesNotMatch(textOf(page), /@\w*@|TODO|FIXME|TBD/, page)
 })
 
@@ -150,21 +145,18 @@ function settingRow(name: SettingName): string[] {
 /** Compares a page's table with what it should be, and prints the rows that it lacks as they have to be written. */
 function assertTable(page: string, first: RegExp, expected: readonly string[][]): void {
   const there = rows(page, first)
-  const lines = there.map(cells => cells.join())
-  const lacking = expected.filter(cells => !lines.includes(cells.join()))
-  assert.ok(
-    lacking.length === 0,
-    `${page} lacks:\n${lacking.map(cells => `| ${cells.join(' | ')} |`).join('\n')}`,
-  )
+  const textOfRow = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  const textsThere = there.map(textOfRow)
+  const lacking = expected.map(textOfRow).filter(text => !textsThere.includes(text))
+  assert.ok(lacking.length === 0, `${page} lacks:\n${lacking.join('\n')}`)
   assert.deepEqual(there, expected)
 }
 
 test('settings.md lists every setting with its default, and each is read', () => {
   const names = Object.keys(SETTINGS) as SettingName[]
   assertTable('docs/reference/settings.md', /^`[A-Z0-9_]+`$/, names.map(settingRow))
-  const texts = ['config/config.ts', 'config/redis.ts', 'config/secrets.ts', 'domain/endpoint.ts']
-    .map(name => textOf(`src/${name}`))
-    .join()
+  const readers = ['config/config.ts', 'config/redis.ts', 'config/secrets.ts', 'domain/endpoint.ts']
+  const texts = readers.map(name => textOf(`src/${name}`)).join()
   for (const name of names) assert.ok(new RegExp(`['.]${name}\\b`).test(texts), `nothing reads ${name}`)
 })
 
@@ -196,21 +188,13 @@ test('http-api.md names every endpoint, and lists every code with its status, th
   assert.deepEqual(listedKeys, published)
 })
 
+const [, ...sections] = textOf('docs/reference/contract.md').split(/^##+ (?=\d)/m)
 /** The sections of contract.md, by number. */
-const CONTRACT = new Map(
-  textOf('docs/reference/contract.md')
-    .split(/^##+ (?=\d)/m)
-    .slice(1)
-    .map(text => [/^\d+(\.\d+)?/.exec(text)![0], text]),
-)
+const CONTRACT = new Map(sections.map(text => [/^\d+(\.\d+)?/.exec(text)![0], text]))
 
 test('contract.md has each section and rule that is cited, and tests cite each rule that leaves nothing open', () => {
   const isText = (name: string) => /\.(ts|js|md|lua|txt)$/.test(name) && !/\b(node_modules|dist)\//.test(name)
-  const files = ['src', 'test', 'bench', 'client', 'docs'].flatMap(folder =>
-    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .map(name => join(folder, name))
-      .filter(isText),
-  )
+  const files = ['src', 'test', 'bench', 'client', 'docs'].flatMap(filesBelow).filter(isText)
   const uncited = new Set<string>()
   for (const [section, text] of CONTRACT)
     for (const [, rule] of text.matchAll(/\n(\d+)\. (?!.*\bis open\b)/g))
@@ -299,11 +283,12 @@ test('contract.md has the limits and constants of the settings', () => {
 })
 
 test('limits.md lists every endpoint with its limits, metrics.md every value of `endpoint`', () => {
+  // | endpoints | per address | per address and site | per API key |, each limit with words after the number
   const listed = rows('docs/reference/limits.md', /^`\/[a-z]/).flatMap(([paths, ...quotas]) =>
     codes(paths!).map(path => [path, ...quotas.map(quota => quota.replace(/ .*/, ''))]),
   )
   const known = Object.entries(ENDPOINTS).map(([name, { limits }]) => {
-    const quotaOf = (policy: Policy) => limits.flatMap(own => (own.policy === policy ? own.limit : []))[0]
+    const quotaOf = (policy: Policy) => limits.find(own => own.policy === policy)?.limit
     const quotas = (['address', 'address-site', 'api-key'] as const).map(quotaOf)
     return [`/${name}`, ...quotas.map(limit => (limit === undefined ? '' : String(CONTRACT_LIMITS[limit])))]
   })
@@ -332,10 +317,11 @@ test('the runbook has an entry for each alert, which links to it', () => {
   /** The name as a heading, the severity in bold, and somewhere below what to do. */
   const entry = /^## (\w+)\n\n\*\*(\w+)\.\*\* [\s\S]*?\n\*\*Do[:,]/gm
   const entries = [...textOf('docs/runbook.md').matchAll(entry)]
-  assert.deepEqual(
-    entries.map(([, name, severity]) => `${name} ${severity!.toLowerCase()} ${name!.toLowerCase()}`).sort(),
-    rules.map(([, name, severity, anchor]) => `${name} ${severity} ${anchor}`).sort(),
+  const told = entries.map(
+    ([, name, severity]) => `${name} ${severity!.toLowerCase()} ${name!.toLowerCase()}`,
   )
+  const known = rules.map(([, name, severity, anchor]) => `${name} ${severity} ${anchor}`)
+  assert.deepEqual(told.sort(), known.sort())
 })
 
 test('widget.md lists the code of every warning on the console', () => {
@@ -343,38 +329,34 @@ test('widget.md lists the code of every warning on the console', () => {
   const start = prose.indexOf('## When nothing happens')
   const end = prose.indexOf('## Style and accessibility')
   const listed = rowsOf(prose.slice(start, end), /^`[a-z-]+`$/).flatMap(([code]) => codes(code!))
+  // Codes are in calls of warnOnce, and begin the rows of a table.
   const inCode = textOf('src/widget/advice.ts').matchAll(/(?:warnOnce\(|^ {2})'([a-z-]+)'/gm)
   assert.deepEqual(listed.sort(), Array.from(inCode, ([, code]) => code).sort())
 })
 
 test('limits.md lists every signal with its weight', () => {
   const listed = rows('docs/reference/limits.md', /^`[a-z][A-Za-z]+`$/)
-  const known = Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight])
-  assert.deepEqual(
-    listed.map(([signal, weight]) => [signal, Number(weight)]),
-    known,
-  )
+  const weights = listed.map(([signal, weight]) => [codes(signal!)[0], Number(weight)])
+  assert.deepEqual(weights, Object.entries(SCORE_WEIGHTS))
 })
 
 test('difficulty.md lists every network whose proofs are counted, with what costs nothing', () => {
   const rowsFor = (version: string, { prefixBits, free }: NetworkPricing) =>
     (['owner', 'wide'] as const).map(level => [`${version} /${prefixBits[level]}`, `${free[level]}`])
-  assert.deepEqual(rows('docs/explain/difficulty.md', /^IPv[46] \/\d+$/), [
-    ...rowsFor('IPv4', PRICING.v4),
-    ...rowsFor('IPv6', PRICING.v6),
-  ])
+  const known = [...rowsFor('IPv4', PRICING.v4), ...rowsFor('IPv6', PRICING.v6)]
+  assert.deepEqual(rows('docs/explain/difficulty.md', /^IPv[46] \/\d+$/), known)
 })
 
 /** Fields that share a flag have one row, by the name of their group. */
 function fieldRow(field: SiteField): string[] {
   const { name, path, form, about, plan, flag, falseFlag, unsetFlag } = field
   const sharing = FIELDS.filter(other => other === field || (flag !== undefined && other.flag === flag))
-  const [usual = 'required', another] = new Set(sharing.map(defaultText))
+  const defaults = new Set(sharing.map(field => defaultText(field) ?? 'required'))
   const flags = [flag, falseFlag, unsetFlag].filter(name => name !== undefined).map(name => `\`--${name}\``)
   return [
     `\`${sharing.length > 1 ? path[0] : name}\``,
     flag === undefined ? '`site disable`' : flags.join(', '),
-    another === undefined ? usual : '[by signal](limits.md#score)',
+    defaults.size === 1 ? [...defaults].join() : '[by signal](limits.md#score)',
     form.schema.description,
     plan === undefined ? about : `${about}; plan ${plan}`,
   ]
@@ -402,12 +384,12 @@ test('cli.md lists every command', () => {
 
 test('architecture.md lists every folder of src/ and of the top level, and every dependency', () => {
   const ignored = textOf('.gitignore').split('\n')
-  const foldersIn = (folder: string) =>
-    readdirSync(join(ROOT, folder), { withFileTypes: true })
-      .filter(
-        entry => entry.isDirectory() && !entry.name.startsWith('.') && !ignored.includes(`${entry.name}/`),
-      )
-      .map(entry => `${join(folder, entry.name)}/`)
+  const foldersIn = (folder: string) => {
+    const entries = readdirSync(join(ROOT, folder), { withFileTypes: true })
+    const names = entries.filter(entry => entry.isDirectory()).map(({ name }) => `${name}/`)
+    const isShown = (name: string) => !name.startsWith('.') && !ignored.includes(name)
+    return names.filter(isShown).map(name => join(folder, name))
+  }
   const folders = [...foldersIn('.').filter(folder => folder !== 'src/'), ...foldersIn('src')]
   const listed = rows('docs/architecture.md', /^`[\w/]+\/`$/).map(([folder]) => folder)
   assert.deepEqual(listed.sort(), folders.map(folder => `\`${folder}\``).sort())

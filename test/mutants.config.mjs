@@ -1,7 +1,7 @@
 /**
- * `npm run test:mutants`: Stryker changes src/ in small ways (mutants), and lists those that no test notices (survivors). `MUTANTS=engine`
- * before the command chooses another of the PARTS below than `domain`, which has 1,500 mutants. `-- --mutate src/domain/token.ts` behind
- * it is one file, `token.ts:80-120` some lines of it. Survivors that change nothing that anybody sees, and so have no test:
+ * `npm run test:mutants`: Stryker changes src/ in small ways (mutants), and lists those that no test notices (survivors). The usual part of
+ * PARTS below, `domain`, has 1,500. `MUTANTS=engine npm run test:mutants -- --mutate src/domain/limits.ts:20-60` takes some lines of another.
+ * Survivors that change nothing that anybody sees, and so have no test:
  *
  * - another default where a text does not fit a pattern, or has no port: what follows refuses it either way (isOriginPattern,
  *   publicSuffixOf, matcherOf)
@@ -15,20 +15,23 @@
  * - a cache that is emptied early, or never hit: it costs time alone (page.ts, ReusedBytes, AddressTags.#wideTag)
  * - a record that is loaded though it is cached (redemption, loadCaller), the form of a claim (retryClaim), and the very millisecond at
  *   which a nonce expires (attemptWithNonce), which no test over HTTP can meet, or a first proof comes (renewFirstProof)
- * - what nobody asks for: the name in SITE_DEFAULTS; what NO_TRAFFIC has, since nobody returns while the store is away; a list in a
- *   field for yes or no (completed)
- * - words: of a RangeError for programmers (keyring.ts, bytes.ts, base62); those of site-fields.ts, value-forms.ts (with the origin that
- *   a mistaken one suggests), settings and answers, which test/cli, test/sites/export-file.test.ts and test/docs.test.ts hold
- * - a site's IP rules (compileSite), which test/contract/score.ts holds, and unknown fields of a group (withUnknownFields), which
- *   test/store/site-conformance.ts does
- * - what only a failing disk, another user or a power loss shows (sites-file.ts), when that file is written anew, and forget and hosts,
- *   which test/cli and test/store/site-conformance.ts hold
- * - what the contract in one process cannot show, and its files that start services do: prices and take-backs, rotated secrets, records'
- *   lives, limits of a site (test/contract/settings.test.ts, site-settings.test.ts), test keys, other epochs (test/store/redis-cluster.test.ts,
- *   test/e2e/failover.test.ts); and what only the log and warnings tell (test/e2e/logs.test.ts, test/process/backends.test.ts)
- * - how requests above a limit of 256 share entries: test/store/limits-property.ts bounds the error (addRequest, appended)
+ * - what nobody asks for: the name in SITE_DEFAULTS; the site's values in NO_TRAFFIC, by which returning addresses pay, though none
+ *   returns while the store is away; a list in a field for yes or no (completed)
+ * - what only a failing disk, another user or a power loss shows, and when the file is written anew (sites-file.ts)
  * - a meter that is stored, or looked up, once more (#addProof, #meterOf); the clock that Redis' tests set (run)
+ * - words of a RangeError for programmers (keyring.ts, bytes.ts, base62)
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
+ *
+ * Survivors that tests of other files notice:
+ *
+ * - words of site-fields.ts, value-forms.ts (with the origin that a mistaken one suggests), settings and answers: test/cli,
+ *   test/sites/export-file.test.ts, test/docs.test.ts
+ * - a site's IP rules (compileSite): test/contract/score.ts; unknown fields of a group (withUnknownFields): test/store/site-conformance.ts
+ * - `forget` and `livingHosts` (sites-file.ts): test/e2e/privacy.test.ts, test/cli/hosts.test.ts
+ * - prices and take-backs, rotated secrets, records' lives, limits of a site: test/contract/settings.test.ts, site-settings.test.ts
+ * - test keys: test/contract/test-keys.test.ts; other epochs: test/store/redis-cluster.test.ts, test/e2e/failover.test.ts
+ * - what only the log and warnings tell: test/e2e/logs.test.ts, test/process/backends.test.ts
+ * - how requests above a limit of 256 share entries: test/store/limits-property.ts bounds the error (addRequest, appended)
  */
 
 const PARTS = {
@@ -42,7 +45,7 @@ const PARTS = {
     testFiles: [
       'test/domain/!(price|hashwx)*.test.js',
       'test/{process/backends,metrics/stats,sites/fields,sites/export-file}.test.js',
-      'test/domain/{price,hashwx}.test.js', // take seconds
+      'test/domain/{price,hashwx}.test.js', // last, because they take seconds: most mutants are noticed before
     ],
   },
   /** The engine of the embedded store, and the records of domain/ that only a store uses. */
@@ -73,6 +76,7 @@ export default {
     nodeArgs: [
       '--test-force-exit',
       '--test-reporter=tap',
+      // Node.js runs a test if its own name matches or an ancestor's. The first ancestor is called `<root>`.
       `--test-name-pattern=/^(?!<root>|.*(${skipped}))/`,
     ],
   },

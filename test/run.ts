@@ -6,12 +6,13 @@
  */
 
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { readdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { temporaryDir } from './harness/temporary.ts'
 import { words } from './harness/values.ts'
-import { IS_ROOT, install, type Suite } from './setup.ts'
+import { IS_ROOT, installNeedsOf, type Suite } from './setup.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
@@ -32,14 +33,14 @@ const ON_EACH_ENGINE = ['store/redis', 'store/redis-advice']
 
 /**
  * Files that keep the whole machine busy run one after the other, after the others: widget/gpu computes in software what a graphics card
- * would. What other files of widget/ judge is CPU time.
+ * would. Other files of widget/ may share the machine, because they judge CPU time.
  */
 const ALONE = words('e2e/failover e2e/rolling release widget/gpu')
 /** Two browsers at a time, before these: their pages often wait. */
 const IN_PAIRS = words('widget')
 /** Files of those folders that open no browser. */
 const IN_POOL = words('widget/build widget/solvers')
-/** How many of all others run at a time: one waits while each processor has one. At least 3, because 2 stands for the pairs. */
+/** How many of all others run at a time: one more than processors, since one mostly waits. At least 3, because 2 stands for the pairs. */
 const POOL = Math.max(3, availableParallelism() + 1)
 
 /** Files that take longest start first, so that the end does not wait for one of them. */
@@ -83,7 +84,7 @@ process.exitCode = await main()
 
 async function main(): Promise<number> {
   if (positionals.length > 0) return report(await runFiles(positionals.flatMap(named)))
-  install(suite)
+  installNeedsOf(suite)
   const isRelease = suite === 'release' || suite === 'all'
   if (isRelease && !IS_ROOT) process.stdout.write(`Left to root: ${FOR_ROOT.join(', ')}\n`)
   const checks: Promise<Ended>[] = []
@@ -93,17 +94,13 @@ async function main(): Promise<number> {
     const build = await npmRun('build', { TSC: '--noCheck' })
     if (build.failed > 0) return report([build, ...(await Promise.all(checks))])
   }
-  const canaries = mkdtempSync(join(tmpdir(), 'powgate-canaries-'))
-  process.env.CANARY_DIR = canaries
-  try {
-    const ended = await runFiles(filesOf(suite))
-    const args = ['--import', 'tsx', 'test/canaries.ts', suite]
-    const search = await runProgram('canaries', process.execPath, args)
-    tell(search, 'at the end')
-    return report([...(await Promise.all(checks)), ...ended, search])
-  } finally {
-    rmSync(canaries, { recursive: true, force: true })
-  }
+  // Tests note here the secrets they make and what services put out; canaries.ts looks for the former in the latter.
+  process.env.CANARY_DIR = temporaryDir('canaries')
+  const ended = await runFiles(filesOf(suite))
+  const args = ['--import', 'tsx', 'test/canaries.ts', suite]
+  const search = await runProgram('canaries', process.execPath, args)
+  tell(search, 'at the end')
+  return report([...(await Promise.all(checks)), ...ended, search])
 }
 
 function filesOf(suite: Suite): string[] {
@@ -150,9 +147,9 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
     const queue = ordered.filter(file => atOnceOf(inTest(file)) === atOnce)
     await Promise.all(Array.from({ length: atOnce }, () => runNext(queue)))
   }
-  for (const [index, first] of ended.entries()) {
-    const file = join(ROOT, first.file)
-    if (first.failed === 0 || !isIn(TWO_TRIES, inTest(file))) continue
+  for (const [index, firstTry] of ended.entries()) {
+    const file = join(ROOT, firstTry.file)
+    if (firstTry.failed === 0 || !isIn(TWO_TRIES, inTest(file))) continue
     ended[index] = { ...(await runFile(file)), isRepeat: true }
     tell(ended[index], 'second try')
   }
@@ -239,8 +236,8 @@ function report(ended: readonly Ended[]): number {
   const sum = (of: (one: Ended) => number) => ended.reduce((total, one) => total + of(one), 0)
   const failed = sum(one => one.failed)
   const bad = ended.filter(one => one.failed > 0).map(one => one.file)
-  const seconds = (performance.now() - startedAtMs) / 1000
-  const minutes = `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000)
+  const minutes = `${Math.floor(seconds / 60)} min ${seconds % 60} s`
   const repeated = ended.filter(one => one.isRepeat && one.failed === 0).map(one => one.file)
   const parts = [
     `${sum(one => one.passed).toLocaleString('en-US')} tests passed`,

@@ -1,20 +1,11 @@
 /** The programs that tests need besides Node.js: installs them as root on Debian, else names them. */
 
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { mirror, SOURCES } from './harness/debian.ts'
 import { OLD_LIBRARIES } from './harness/old-libraries.ts'
+import { temporaryDir } from './harness/temporary.ts'
 import { words } from './harness/values.ts'
 
 /** Each is a command: `npm test`, `npm run test:rest`, `test:release`, `test:all`. */
@@ -30,13 +21,14 @@ const NEEDED = Object.entries({
   ),
   release: words(
     '/usr/share/mediawiki/index.php=mediawiki /usr/share/wordpress/wp-login.php=wordpress mariadbd=mariadb-server',
+    // These have no program, but dpkg keeps a list of each package's files.
     ...words('php-mysql php-sqlite3 wordpress-theme-twentytwentythree').map(
       name => `/var/lib/dpkg/info/${name}.list=${name}`,
     ),
     '/usr/share/perl5/Captcha/reCAPTCHA.pm=libcaptcha-recaptcha-perl',
     '/usr/lib/ruby/vendor_ruby/recaptcha.rb=ruby-recaptcha',
   ),
-  root: words('buildah debootstrap'),
+  root: words('buildah debootstrap'), // files of release/ that only root can run
 }).flatMap(([suite, all]) =>
   all.map(text => {
     const [program = '', name = program] = text.split('=')
@@ -51,12 +43,12 @@ function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
 }
 
-/** Debian's packages run this program before they start a service: the tests start their own, on other ports. */
+/** Debian's packages start no service if this program is there and exits with 101. The tests start their own, on other ports. */
 const START_POLICY = '/usr/sbin/policy-rc.d'
 
 /** Runs `install` while no package may start a service. */
 function withoutStarting(install: () => boolean): boolean {
-  if (existsSync(START_POLICY)) return install()
+  if (existsSync(START_POLICY)) return install() // a policy of the machine's own, which stays
   writeFileSync(START_POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
   try {
     return install()
@@ -68,19 +60,22 @@ function withoutStarting(install: () => boolean): boolean {
 const ALL_NEEDS = ['quick', 'rest', 'release', ...(IS_ROOT ? ['root'] : [])]
 
 /** Installs what the suite needs and is missing; ends the process where it cannot. */
-export function install(suite: Suite): void {
+export function installNeedsOf(suite: Suite): void {
   const suites = { quick: ['quick'], rest: ['quick', 'rest'], release: ALL_NEEDS, all: ALL_NEEDS }[suite]
-  installPrograms(...NEEDED.filter(need => suites.includes(need.suite)).map(need => need.program))
+  installMissing(NEEDED.filter(need => suites.includes(need.suite)))
   if (suite !== 'quick') installValkey()
 }
 
-/** Installs those that are missing. */
+/** Installs those of these programs of NEEDED that are missing. */
 export function installPrograms(...programs: readonly string[]): void {
-  const missing = NEEDED.filter(({ program }) => programs.includes(program) && !isThere(program))
-  if (missing.length > 0) installPackages(missing.map(need => need.package))
+  const needs = NEEDED.filter(({ program }) => programs.includes(program))
+  if (needs.length < programs.length) throw new Error(`NEEDED lacks one of ${programs.join(', ')}`)
+  installMissing(needs)
 }
 
-function installPackages(missing: readonly string[]): void {
+function installMissing(needs: typeof NEEDED): void {
+  const missing = needs.filter(({ program }) => !isThere(program)).map(need => need.package)
+  if (missing.length === 0) return
   if (!IS_ROOT || !isThere('apt-get'))
     giveUp(`The tests need ${missing.join(', ')}: install with 'apt-get install ${missing.join(' ')}'.`)
   process.stdout.write(`Installing ${missing.join(', ')} ...\n`)
@@ -109,9 +104,7 @@ const VALKEY = 'valkey-server'
 /** Debian 13 has Valkey. For Debian 12 it is in bookworm-backports. */
 function installValkey(): void {
   if (isThere(VALKEY)) return
-  const isDebian12 =
-    existsSync('/etc/os-release') && /VERSION_CODENAME=bookworm/.test(readFileSync('/etc/os-release', 'utf8'))
-  if (IS_ROOT && (aptInstall([VALKEY]) || (isDebian12 && installFromBackports(VALKEY)))) return
+  if (IS_ROOT && (installFromBackports(VALKEY) || (apt('update', '-q') && aptInstall([VALKEY])))) return
   giveUp(
     `The tests need ${VALKEY}: install it, on Debian 12 with 'apt-get install -t bookworm-backports ${VALKEY}'.`,
   )
@@ -119,25 +112,17 @@ function installValkey(): void {
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/**
- * Asks the mirror that the machine uses already for this one package. The lists and sources of apt are others than the machine's,
- * so that nothing else ever comes from there.
- */
+/** Asks a Debian 12's own mirror. apt's lists and sources are others than the machine's, so that nothing else ever comes from there. */
 function installFromBackports(name: string): boolean {
   const uri = mirror()
   if (uri === undefined) return false
-  const dir = mkdtempSync(join(tmpdir(), 'powgate-apt-'))
+  const dir = temporaryDir('apt')
   chmodSync(dir, 0o755) // apt reads it as a user of its own
-  try {
-    for (const folder of ['sources', 'lists/partial']) mkdirSync(join(dir, folder), { recursive: true })
-    if (existsSync(SOURCES)) cpSync(SOURCES, join(dir, 'sources'), { recursive: true })
-    const source = `Types: deb\nURIs: ${uri}\nSuites: bookworm-backports\nComponents: main\nSigned-By: ${KEYRING}\n`
-    writeFileSync(join(dir, 'sources', 'backports.sources'), source)
-    const options = [`Dir::Etc::sourceparts=${dir}/sources`, `Dir::State::lists=${dir}/lists`].flatMap(
-      option => ['-o', option],
-    )
-    return apt(...options, 'update', '-q') && aptInstall([name], options)
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
-  }
+  for (const folder of ['sources', 'lists/partial']) mkdirSync(join(dir, folder), { recursive: true })
+  if (existsSync(SOURCES)) cpSync(SOURCES, join(dir, 'sources'), { recursive: true })
+  const source = `Types: deb\nURIs: ${uri}\nSuites: bookworm-backports\nComponents: main\nSigned-By: ${KEYRING}\n`
+  writeFileSync(join(dir, 'sources', 'backports.sources'), source)
+  const settings = [`Dir::Etc::sourceparts=${dir}/sources`, `Dir::State::lists=${dir}/lists`]
+  const options = settings.flatMap(setting => ['-o', setting])
+  return apt(...options, 'update', '-q') && aptInstall([name], options)
 }

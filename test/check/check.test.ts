@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import { Powgate } from '../cli/cli-process.ts'
+import { Powgate, written } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
@@ -21,12 +21,7 @@ const dir = temporaryDir('check')
 const dataDir = join(dir, 'data')
 const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: dataDir })
 
-function fileOf(name: string, text: string): string {
-  const path = join(dir, name)
-  mkdirSync(dirname(path), { recursive: true })
-  writeFileSync(path, text)
-  return path
-}
+const fileOf = (name: string, text: string) => written(join(dir, name), text)
 
 /** A Redis that asks for a password. */
 const redis = await RedisServer.start([], { password: 'of the tests alone' })
@@ -34,7 +29,7 @@ const redis = await RedisServer.start([], { password: 'of the tests alone' })
 const other = createServer(socket => socket.end('220 no HTTP\r\n'))
 const otherPort = String(await listenAnywhere(other))
 after(() => other.close())
-/** A powgate that has ports of its own, and a store of its own. */
+/** With these the service takes connections with a PROXY header alone, which check has to send when it asks the service. */
 const proxied = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }
 const { service } = await startObserved('embedded', proxied)
 
@@ -46,7 +41,8 @@ type Settings = Record<string, string>
 
 /**
  * Settings that cannot work, and the lines that say so, in their order: there must be no other. What can be wrong between powgate and
- * Redis is in store/redis-security.test.ts.
+ * Redis is in store/redis-security.test.ts. Secrets here contain `hunter`, which no output may repeat. A spread of a literal only lets
+ * several settings or patterns share a line.
  */
 const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
@@ -163,6 +159,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
       assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
+      // Without the fact `sites`, check could not read the sites, so it must say nothing about them.
       const aboutSites = /^note: a backend may redeem|METRICS_SITES: there is no site/m
       const hasReadSites = /^ {2}sites /m.test(run.out)
       if (!hasReadSites) assert.doesNotMatch(run.err + run.out, aboutSites)
@@ -323,21 +320,22 @@ describe('good configurations', () => {
     assert.deepEqual((await besideWaiting.run('check')).problems, [])
   })
 
-  test('beside the running service: what its dashboard says of backends', async t => {
+  test('beside the running service: what its dashboard says of backends', async () => {
     const service = await TestService.start('embedded', { POWGATE_ADMIN_PORT: String(await freePort()) })
-    t.after(() => service.stop())
     const { apiKey } = await service.createSite()
-    for (let junk = 0; junk < 60; junk++) await new Client(service.url).verifyToken(apiKey, { token: 'junk' })
+    const junk = 60 // over half of the 100 that a backend's address may send, from which on it is told
+    for (let sent = 0; sent < junk; sent++)
+      await new Client(service.url).verifyToken(apiKey, { token: 'junk' })
     await eventually(60_000, 'a warning', async () => {
       const { warnings } = JSON.parse(await new Powgate(service.env).text('check --json'))
       return warnings.some((text: string) => / tokens a minute for /.test(text))
     })
   })
 
-  test('beside the running service on Redis, before and after it has a site', async t => {
+  test('beside the running service on Redis, before and after it has a site', async () => {
     const service = await TestService.start('redis')
-    t.after(() => service.stop())
-    const clone = new Powgate({ ...service.env, npm_lifecycle_event: 'powgate' }, true)
+    // As `npm run powgate` sets it in a clone; hints then name that command. It is read once in a process.
+    const clone = new Powgate({ ...service.env, npm_lifecycle_event: 'powgate' }, { isAlone: true })
     const report = JSON.parse(await clone.text('check --json'))
     assert.deepEqual(report.problems, [])
     const warnings = report.warnings.join('\n')
@@ -352,9 +350,8 @@ describe('good configurations', () => {
     assert.ok(!notes.some(isOfLimit), 'its limit was chosen')
   })
 
-  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async t => {
+  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async () => {
     const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-    t.after(() => redis.stop())
     const secrets = fileOf('secrets', `${TEST_SECRET}\nan older secret which also verifies what it signed\n`)
     const config = fileOf(
       'powgate.conf',

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../harness/canaries.ts'
@@ -17,10 +19,8 @@ const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
 /** A process that has not ended by then never will: a connection or a thread was left open. */
 const HANGS_AFTER_MS = 90_000
 
-export interface Run {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
+export interface Run extends Ended {
+  /** The lines of `err`. */
   readonly problems: readonly string[]
 }
 
@@ -30,17 +30,14 @@ export class Powgate {
   readonly #env: Environment
   readonly #isAlone: boolean
 
-  /**
-   * @param env all that a call sees besides PATH and HOME
-   * @param isAlone whether each call is a process of its own, which takes ten times as long
-   */
-  constructor(env: Environment, isAlone = false) {
+  /** @param env all that a call sees besides PATH and HOME. If `isAlone`, a call is a process of its own, which takes ten times as long */
+  constructor(env: Environment, { isAlone = false } = {}) {
     this.#env = env
     this.#isAlone = isAlone
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env }, this.#isAlone)
+    return new Powgate({ ...this.#env, ...env }, { isAlone: this.#isAlone })
   }
 
   /** @param call words between spaces; each of `args` stands for itself */
@@ -92,6 +89,13 @@ const wordsOf = (call: string, args: readonly string[]): string[] => [
   ...call.split(' ').filter(word => word !== ''),
   ...args,
 ]
+
+/** Writes a file, for commands to read. @returns its path */
+export function written(path: string, content: string | Buffer): string {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, content)
+  return path
+}
 
 /** A store of this kind until the tests end: settings that name it, and where it is, as commands tell it. */
 export async function storeOf(kind: StoreKind, dataDir: string) {

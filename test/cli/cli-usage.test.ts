@@ -166,14 +166,14 @@ describe('help', () => {
   }
 
   test('run by npm, the examples can be copied', async () => {
-    const npm = new Powgate({ npm_lifecycle_event: 'powgate' }, true)
+    const npm = new Powgate({ npm_lifecycle_event: 'powgate' }, { isAlone: true })
     const help = await npm.text('site list --help')
     assert.match(help, /Example:\n {2}npm run -s powgate -- site list --json\n/)
   })
 
   test('--version', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-    const said = await new Powgate({}, true).text('--version')
+    const said = await new Powgate({}, { isAlone: true }).text('--version')
     assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
     assert.match(said, /: \S+ \d+\.\d+\.\d+, known binary [0-9a-f]{12}\n$/)
   })

@@ -11,7 +11,7 @@ import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
-import { Powgate, storeOf } from './cli-process.ts'
+import { Powgate, storeOf, written } from './cli-process.ts'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const API_KEY = /^sk_[0-9A-Za-z]{8}_[\w-]{43}$/
@@ -19,6 +19,7 @@ const UNKNOWN_SITE = 'site_0123456789ABCDEFabcdef'
 
 const dir = temporaryDir('cli')
 
+/** The tests of a store add sites to it, one after the other, and list those of the tests before. */
 for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
     let powgate: Powgate
@@ -38,7 +39,7 @@ for (const kind of STORE_KINDS) {
       assert.equal(await powgate.text('key list'), 'There are no API keys.\n')
     })
 
-    test('a site with defaults, as JSON', async () => {
+    test('a site with defaults, as JSON; an origin that others can have too is warned of', async () => {
       const first = await powgate.json('site create --name', ' first ')
       const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, warnings, ...rest } = first
       assert.equal(store, place)
@@ -57,8 +58,8 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(traffic, {})
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
       assert.deepEqual(await powgate.json('site list'), [site])
-      const shared = await powgate.json(`site update ${siteKey} --origin https://*.vercel.app`)
-      assert.match(shared.warnings[0], /vercel\.app/)
+      const openToMany = await powgate.json(`site update ${siteKey} --origin https://*.vercel.app`)
+      assert.match(openToMany.warnings[0], /vercel\.app/, 'where anybody can get a name')
     })
 
     test('API keys: created, listed, revoked once', async () => {
@@ -193,8 +194,7 @@ for (const kind of STORE_KINDS) {
 
       const file = await powgate.text('site export', siteKey)
       assert.doesNotMatch(file, /"raise"/)
-      const path = join(dir, 'raised.json')
-      writeFileSync(path, file)
+      const path = written(join(dir, 'raised.json'), file)
       assert.deepEqual((await powgate.json('apply --file', path)).changed, [])
       writeFileSync(path, file.replace('"threshold": 0.5', '"threshold": 0.6'))
       await powgate.text('apply --file', path)
@@ -230,9 +230,8 @@ describe('the settings of a service in a file, as a service manager gives them',
 
   test('--config finds the store of the service', async () => {
     const store = join(dir, 'of the service')
-    const config = join(dir, "operator's powgate.conf")
     mkdirSync(store)
-    writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
+    const config = written(join(dir, "operator's powgate.conf"), `POWGATE_DATA_DIR=${store}\n`)
     const powgate = new Powgate({})
     const quoted = `'${dir}/operator'\\''s powgate.conf'`
     assert.ok((await powgate.text('site list --config', config)).includes(` --config ${quoted}; `))
@@ -245,35 +244,28 @@ describe('the settings of a service in a file, as a service manager gives them',
 })
 
 test('commands at the same time without a service: each is the store when the one before has ended', async () => {
-  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, true)
+  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('at-once') }, { isAlone: true })
   await Promise.all(['a', 'b', 'c', 'd'].map(name => powgate.text('site create --name', name)))
   assert.equal((await powgate.json('site list')).length, 4)
 })
 
-test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
+test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async () => {
   const redis = await RedisServer.start()
-  t.after(() => redis.stop())
-  await redis.ask('rpush', 'pg:{sites}:changes', 'no change')
-  const file = join(dir, 'a-file')
-  writeFileSync(file, '')
+  await redis.ask('rpush', 'pg:{sites}:changes', 'no change') // a list where the store has a sorted set
+  const file = written(join(dir, 'a-file'), '')
   const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
   const noDirectory = /^POWGATE_DATA_DIR: cannot use the directory /
+  const nobodyThere =
+    /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/
+  const serving = { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' }
   for (const [call, env, line] of [
-    [
-      'site create --name x',
-      { REDIS_URL: nobody },
-      /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
-    ],
+    ['site create --name x', { REDIS_URL: nobody }, nobodyThere],
     ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
-    [
-      'serve',
-      { REDIS_URL: redis.url, POWGATE_SECRETS: 'x'.repeat(32), PORT: '0' },
-      /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/,
-    ],
+    ['serve', serving, /^REDIS_URL: cannot use Redis at \S+: WRONGTYPE/],
     ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
     ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
   ] as const) {
-    const said = await new Powgate(env, call === 'serve').problem(1, call)
+    const said = await new Powgate(env, { isAlone: call === 'serve' }).problem(1, call)
     assert.match(said, line)
     assert.doesNotMatch(said, /hunter2/)
   }

@@ -1,7 +1,4 @@
-/**
- * A process that runs one call of the command line after another, from the build. To start a process for each call takes
- * ten times as long.
- */
+/** A process that runs one call of the built command line after another: a process for each call takes ten times as long. */
 
 import { eventually } from '../harness/eventually.ts'
 import { carryOut } from '../harness/processes.ts'
@@ -12,7 +9,7 @@ export interface Call {
 }
 
 export interface Ended {
-  readonly code: number
+  readonly code: number | null
   readonly out: string
   readonly err: string
 }

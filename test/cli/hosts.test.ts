@@ -1,6 +1,6 @@
 /**
  * Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. The third is only
- * a note in Redis, which is kept for 20 s. The end of the file stops both services, and the Redis, which is the first one's.
+ * a note in Redis, which is kept for 20 s and so is written again before each look. The Redis belongs to the first host.
  */
 
 import assert from 'node:assert/strict'
@@ -12,6 +12,7 @@ import { HostRegistry } from '../../src/process/host-registry.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
+import { leftovers } from '../harness/processes.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
@@ -19,6 +20,15 @@ import { Powgate } from './cli-process.ts'
 const first = await startObserved('redis')
 const second = await TestService.start('shared', { REDIS_URL: first.service.redis!.url })
 const powgate = new Powgate(second.env)
+const store = await second.openSites()
+leftovers.add({ stop: () => store.close() })
+
+/** A host of this store that differs from `second` in these settings, once it has joined. */
+async function joined(env: Record<string, string>): Promise<HostRegistry> {
+  const hosts = new HostRegistry(createLogger('silent'))
+  await hosts.join(loadConfig({ ...second.env, ...env }))
+  return hosts
+}
 
 test('hosts that agree are listed; one that differs is told by hosts, check, the metric and the log', async () => {
   const { hosts, differences } = await powgate.json('hosts')
@@ -32,7 +42,6 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   assert.match(await powgate.text('check'), others)
   assert.equal((await first.scrape()).value('powgate_hosts_differ'), 0)
 
-  const store = await second.openSites()
   const [note] = (await store.livingHosts()).living
   const shared = { ...note!.shared, POWGATE_TOKEN_SECONDS: 600 }
   // `powgate hosts` compares each pair once, and tells of it at the name that sorts first: never at `zz`.
@@ -56,33 +65,29 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   })
   assert.match(first.service.output, /hosts of this store differ/)
   await store.noteHost('other', null)
+})
 
-  // A host notes its own clock too: this one's is ten minutes ahead.
+test('a host whose clock is ten minutes ahead is told', async () => {
+  const { living } = await store.livingHosts()
   const now = Date.now
   const clock = mock.method(Date, 'now', () => now() + 600_000)
-  await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
+  await store.noteHost('ahead', { ...living[0]!, id: 'ahead', name: 'zz:8080' }) // a note has the time of who writes it
   clock.mock.restore()
-  const behind = names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`)
+  const behind = living.map(({ name }) => `${name}: clock: 600 s behind zz:8080: set both by NTP`).sort()
   assert.deepEqual(JSON.parse((await powgate.run('hosts --json')).out).differences, behind)
   await store.noteHost('ahead', null)
-  await store.close()
 })
 
 test('a host that was killed may start with other settings; one that shares its name with a living host may not', async () => {
-  const store = await second.openSites()
   const { living } = await store.livingHosts()
   const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
-  const name = own.name.replace(/\d+$/, '1')
+  const PORT = '1' // a host's name is its machine and its port
+  const name = own.name.replace(/\d+$/, PORT)
   const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600, POWGATE_IPV6_PREFIX: 56 }
-  // A new host takes a note of its own name for its own, from before it was killed, unless the note is renewed meanwhile.
+  // A new host that finds a note of its name takes it for one of a killed run of itself, unless the note is renewed while it waits.
   const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
-  const joined = async () => {
-    const hosts = new HostRegistry(createLogger('silent'))
-    await hosts.join(loadConfig({ ...second.env, PORT: '1' }))
-    return hosts
-  }
   await noteNamesake()
-  const hosts = await joined()
+  const hosts = await joined({ PORT })
   assert.deepEqual([hosts.differencesToOthers, hosts.living.length], [[], living.length + 1])
   await hosts.leave()
 
@@ -93,31 +98,31 @@ test('a host that was killed may start with other settings; one that shares its 
   }
   const found = `POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\nPOWGATE_IPV6_PREFIX: 64 here, 56 on `
   const difference = new RegExp(`^OperatorError: ${found}`)
-  await Promise.all([assert.rejects(joined(), difference).finally(() => (isRenewing = false)), renew()])
+  await Promise.all([
+    assert.rejects(joined({ PORT }), difference).finally(() => (isRenewing = false)),
+    renew(),
+  ])
   await store.noteHost('namesake', null)
-  await store.close()
 })
 
 test('check beside the only host, which is this service: a value that SIGHUP changes is a note, a secret that it lacks a problem', async () => {
-  const env = { ...second.env, PORT: String(await freePort()), POWGATE_REDIS_PREFIX: 'alone' }
-  const hosts = new HostRegistry(createLogger('silent'))
-  await hosts.join(loadConfig(env))
-  const powgate = new Powgate({ ...env, POWGATE_TOKEN_SECONDS: '600' })
-  const { notes } = await powgate.json('check')
+  const own = { PORT: String(await freePort()), POWGATE_REDIS_PREFIX: 'alone' }
+  const hosts = await joined(own)
+  const changed = powgate.with({ ...own, POWGATE_TOKEN_SECONDS: '600' })
+  const { notes } = await changed.json('check')
   assert.match(notes.join('\n'), /^POWGATE_TOKEN_SECONDS: 600 here, 300 on \S+, which is this service/m)
-  const { err } = await powgate.with({ POWGATE_SECRETS: 'x'.repeat(40) }).run('check')
+  const { err } = await changed.with({ POWGATE_SECRETS: 'x'.repeat(40) }).run('check')
   await hosts.leave()
   assert.match(err, /^POWGATE_SECRETS: lacks the secret that signs on \S+ .*\nthe hosts of one/)
 })
 
 test('of two hosts that differ and start at once, one starts', async () => {
-  const joined = [300, 600].map(async seconds => {
-    const own = { PORT: `${seconds}`, POWGATE_REDIS_PREFIX: 'at-once', POWGATE_TOKEN_SECONDS: `${seconds}` }
-    const hosts = new HostRegistry(createLogger('silent'))
-    await hosts.join(loadConfig({ ...second.env, ...own }))
-    await hosts.leave()
-  })
-  assert.equal((await Promise.allSettled(joined)).filter(({ status }) => status === 'fulfilled').length, 1)
+  const starts = ['300', '600'].map(seconds =>
+    joined({ PORT: seconds, POWGATE_REDIS_PREFIX: 'at-once', POWGATE_TOKEN_SECONDS: seconds }),
+  )
+  const started = (await Promise.allSettled(starts)).filter(result => result.status === 'fulfilled')
+  for (const { value } of started) await value.leave() // not before the other has looked
+  assert.equal(started.length, 1)
 })
 
 test('with the embedded store there is one host', async () => {

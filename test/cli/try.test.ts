@@ -1,6 +1,4 @@
-/**
- * Commands beside a running service: the service sees what they change, and `try` sends a visitor through all endpoints.
- */
+/** Commands beside a running service; `try` sends a visitor through all endpoints. `problem(2, ...)` gives the line of exit code 2. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -8,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { connect, createServer as createTcpServer } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { after, before, describe, type TestContext, test } from 'node:test'
+import { before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { checkProof } from '../../src/domain/pow.ts'
 import { writeFirstKeys } from '../../src/sites/service-files.ts'
@@ -43,7 +41,6 @@ for (const kind of STORE_KINDS) {
       const { POWGATE_SECRETS: _, ...env } = service.env
       powgate = new Powgate({ ...env, POWGATE_URL: service.url })
     })
-    after(() => service.stop())
 
     test('site create prints a command that tries the site where the service listens', async () => {
       const printed = await powgate.text('site create --name pasted --base 16')
@@ -76,7 +73,7 @@ for (const kind of STORE_KINDS) {
       await assertSeen(403, from => client.challenge(siteKey, { from }))
     })
 
-    // What follows knows the service by its address alone.
+    // What follows is the same on either store, but for the keys of a first start, which only the embedded store has.
     if (kind === 'redis') return
 
     test('try goes the whole way, as text and as JSON', async () => {
@@ -125,18 +122,21 @@ for (const kind of STORE_KINDS) {
       const { port } = service
       for (const url of [`http://127.0.0.1:${port}`, `http://localhost:${port}/`])
         assert.equal((await powgate.json('try --url', url)).redemption.answer.success, true, url)
-      const ofPort = [`http://0.0.0.0:${port}`, `http://127.0.0.1.example:${port}`]
-      for (const url of [other, other.replace('127.0.0.1', 'localhost'), ...ofPort, 'https://localhost']) {
+      const samePort = [`http://0.0.0.0:${port}`, `http://127.0.0.1.example:${port}`]
+      for (const url of [other, other.replace('127.0.0.1', 'localhost'), ...samePort, 'https://localhost']) {
         const problem = await powgate.problem(2, 'try --url', url)
         assert.match(problem, /expected both, or neither .* for this machine's service alone$/, url)
       }
       assert.equal(requests, 0)
-      const own = temporaryDir('own')
-      writeFirstKeys(own, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
-      const there = powgate.with({ POWGATE_DATA_DIR: own, HOST: 'own.invalid' })
-      assert.match(await there.problem(1, `try --url http://own.invalid:${port}`), /^cannot reach /)
-      const everywhere = there.with({ POWGATE_URL: '', HOST: '0.0.0.0', PORT: `${await freePort()}` })
-      assert.match(await everywhere.problem(1, 'try'), /^cannot reach the service at http:..127\.0\.0\.1:/)
+    })
+
+    test('try sends the keys of a first start to the HOST of the settings, and to 127.0.0.1 where that is 0.0.0.0', async () => {
+      const dataDir = temporaryDir('first-keys')
+      writeFirstKeys(dataDir, { siteKey: 'site_0123456789ABCDEFabcdef', apiKey: 'sk_any' })
+      const named = powgate.with({ POWGATE_DATA_DIR: dataDir, HOST: 'own.invalid' })
+      assert.match(await named.problem(1, `try --url http://own.invalid:${service.port}`), /^cannot reach /)
+      const unnamed = named.with({ POWGATE_URL: '', HOST: '0.0.0.0', PORT: `${await freePort()}` })
+      assert.match(await unnamed.problem(1, 'try'), /^cannot reach the service at http:..127\.0\.0\.1:/)
     })
 
     test('try --as calls as the clients of each vendor do, and compares the answers', async () => {

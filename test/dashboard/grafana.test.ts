@@ -96,16 +96,18 @@ test('every query of the dashboard names metrics and labels that exist, of the c
     const job = /\b(process|nodejs)_/.test(expr) ? ',job="powgate"' : ''
     const chosen = `{deployment=~"$deployment",instance=~"$instance"${job}`
     assert.equal(expr.split(chosen).length - 1, found.length, `not of ${chosen}: ${expr}`)
-    assert.doesNotMatch(expr, /process[=!]/, 'by process: it would leave out the store process')
+    assert.doesNotMatch(expr, /process[=!]/, 'it leaves out some, such as the store process')
     const groups = groupsOf(expr)
     const labels = groups.length > 0 ? groups : found[0]!.labels
     for (const [, label] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
       assert.ok(labels.includes(label!), `its legend has no label ${label}: ${expr}`)
   }
-  for (const { definition, allValue } of dashboard.templating.list.slice(1)) {
+  const [, ...variables] = dashboard.templating.list // the first chooses the data source
+  for (const { definition, allValue } of variables) {
     const [, name, label] = /^label_values\((\w+)[^,]*, (\w+)\)$/.exec(definition)!
     assert.ok(SERIES.has(name!), definition)
-    assert.equal(allValue, label === 'deployment' ? '.*' : undefined, 'all instances are those of powgate')
+    if (label === 'deployment') assert.equal(allValue, '.*', 'all, also those without the label')
+    else assert.equal(allValue, undefined, 'all that the query found, which are those of powgate')
   }
 })
 
@@ -126,7 +128,7 @@ test('ids are unique, for links name them; every panel asks the chosen data sour
 
 test('what the page of the dashboard shows too has the same title', () => {
   const text = textOf('src/dashboard/page/panels.ts')
-  // Titles that a function returns are those of rows in a panel.
+  // `return { title: 'Other sites' }` is the title of a row, not of a panel.
   const shown = [...text.matchAll(/(?<!return \{ )(?:title|heading): '([^']+)'/g)].map(([, title]) => title!)
   const titles = new Set(panels.map(({ title }) => title))
   const missing = shown.filter(title => !titles.has(title))

@@ -87,7 +87,7 @@ describe('problems', () => {
         [/^bad The store does not answer any worker\. Tokens cannot be /, /^warn 1 of 2 workers run/],
       ],
       [
-        { workersWithStore: 0, storeCauses: ['refused'] },
+        { workersWithStore: 0, storeCauses: ['refused'] }, // but ready, so half of a Cluster answers
         [/^bad A part of the Redis Cluster does not answer any .*: nothing listens .* sites that lie there/],
       ],
       [
@@ -115,6 +115,7 @@ describe('problems', () => {
       assert.equal(found.length, expected.length, found.join('\n'))
       for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
     }
+    // Of worker 1 the lag in seconds, and five calls of the store that took up to half a second.
     const counters = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5, logLinesLost: 3 }
     const counted = problemsIn({}, counters).map(({ text }) => text)
     assert.match(counted[0]!, /^2 requests ran into a fault/)
@@ -131,6 +132,7 @@ describe('problems', () => {
     const good = numbers(
       'requests verify-token 200 ok: 30, requests challenge 200 ok: 30, requests verify 200 ok: 30',
     )
+    // Told where more are refused than not.
     for (const [refused, pattern] of Object.entries(refusedMoreOften)) {
       assert.match(problemsIn({}, { ...good, [refused]: 40 })[0]!.text, pattern)
       assert.deepEqual(problemsIn({}, { ...good, [refused]: 20 }), [])
@@ -157,7 +159,7 @@ describe('problems', () => {
     add(2 * stepsPerMinute, refused)
     assert.deepEqual(told(null), ['Most tokens are'])
     const mended = { ...refused, 'requests verify-token 200 ok': 1 }
-    add(12 * stepsPerMinute, mended)
+    add(12 * stepsPerMinute, mended) // most must have been refused in the last ten minutes too
     add(1, { ...mended, 'limited challenge address': 40 })
     assert.deepEqual([told(null), told('site_a')], [['Most challenges'], []])
   })
@@ -170,7 +172,7 @@ describe('problems', () => {
     const hosts = { living: [], differencesToOthers: [] }
     const backends = { limitsHalfUsed: [], unbound: [] }
     for (const expected of [1, 2]) {
-      // @ts-expect-error: only what it reads of them
+      // @ts-expect-error: these objects have only what serviceState reads
       const { workersRunning, workersWithStore } = serviceState({}, totals, supervisor, hosts, backends)
       assert.deepEqual([workersRunning, workersWithStore], [expected, 1])
       workers[1]!.isLeaving = true

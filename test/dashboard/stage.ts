@@ -37,12 +37,9 @@ export async function serveHistory(history: History, state: () => ServiceState =
     askStats: async () => {},
     workersWanted: () => state().workers,
   }
-  const routes = dashboardRoutes(
-    history,
-    () => false,
-    state,
-    new URL('../../dist/dashboard/', import.meta.url),
-  )
+  const page = new URL('../../dist/dashboard/', import.meta.url)
+  const isUnknown = () => false // no site is
+  const routes = dashboardRoutes(history, isUnknown, state, page)
   const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
   const server = await startAdminServer(place, supervisor, routes, createLogger('silent'))
   leftovers.add({ stop: async () => server!.close().closeAllConnections() })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, truncateSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -14,10 +14,10 @@ import { CLOCK_SKEW_MS } from '../../src/domain/clock.ts'
 import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OUTCOMES, type Reason } from '../../src/domain/outcome.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
-import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
+import { type LogRecord, searchLogs, VISITS_SHOWN } from '../../src/explain/search.ts'
 import { JUDGEMENT_WORDS, limitWords } from '../../src/words/reasons.ts'
 import { REFUSAL_WORDS } from '../../src/words/refusals.ts'
-import { Powgate } from '../cli/cli-process.ts'
+import { Powgate, written } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually, PATIENCE_MS } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -29,11 +29,7 @@ const dir = temporaryDir('explain-test')
 const powgate = new Powgate({})
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 
-function file(name: string, content: string | Buffer): string {
-  const path = join(dir, name)
-  writeFileSync(path, content)
-  return path
-}
+const file = (name: string, content: string | Buffer) => written(join(dir, name), content)
 
 /** Text without what differs from run to run. */
 function stable(text: string): string {
@@ -53,7 +49,7 @@ const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', 
 const storyOf = (text: string): string => text.replace(/^Read: .*\n/m, '')
 
 const service = await TestService.start('embedded', {
-  POWGATE_WORKERS: '1', // one log of counters, in one order
+  POWGATE_WORKERS: '1', // so lines come in the order of the requests
   LOG_LEVEL: 'trace',
   POWGATE_LOG_ADDRESSES: 'whole',
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
@@ -141,6 +137,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
+    // The last of the 12 challenges that the limit allows: the 11 before it cost all four bits (domain/price.ts).
     const climb =
       /difficulty 20, bounds \(base 16, .*price \(address 4, network 0, site 0\), addressChallenges 11, addressLimit 12,/
     assert.match(await explain(hardNonce, log), climb)
@@ -201,9 +198,9 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const notMentioned =
       /^the log does not mention this visitor: with LOG_LEVEL info .* of visitors\. Read: \S+ /
     assert.match(await problem('no-such-request', log), notMentioned)
-    const others = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
-    const line = await problem(others, log)
-    assert.ok(!line.includes('0'.repeat(32)) && !line.includes(token.slice(-43)))
+    const [unknownNonce, signature] = ['0'.repeat(32), token.slice(-43)]
+    const line = await problem(token.replace(/\|[0-9a-f]{32}\|/, `|${unknownNonce}|`), log)
+    assert.ok(!line.includes(unknownNonce) && !line.includes(signature), 'the token is repeated')
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
     const noRecord =
       /\(2 lines mention it but are no JSON lines of powgate with a time: .* POWGATE_LOG_FORMAT=json\)/
@@ -271,30 +268,27 @@ describe('on logs of any kind', () => {
   })
 
   test('explain ADDRESS prints its last ten visits, in whatever order the logs are given', async () => {
-    const [first, second] = ['web1', 'web2'].map((hostname, host) => {
+    const logs = ['web1', 'web2'].map((hostname, host) => {
       const lines = Array.from({ length: 3000 }, (_, i) => {
         const visit = Math.floor(i / 2)
         const nonce = visit.toString(16).padStart(32, '0')
-        // Of the two lines of a visit one bears the address, with which the other's address begins.
+        // The visit's second line has another address, which only begins like the first: its nonce leads to it.
         const ip = i % 2 === 0 ? '2001:db8::1' : '2001:db8::11'
         return line({ event: 'refused', requestId: `r-${host}-${i}`, time: 10_000 + i, hostname, nonce, ip })
       })
       return file(`${hostname}.log`, `${lines.join('\n')}\n`)
     })
-    for (const paths of [
-      [first!, second!],
-      [second!, first!],
-    ]) {
+    for (const paths of [logs, logs.toReversed()]) {
       const { records, isCut, read } = await searchLogs(paths, { text: '2001:db8::1', kind: 'address' })
-      assert.equal(new Set(records.map(({ nonce }) => nonce)).size, 10)
-      assert.equal(records.length, 40) // two lines of each visit, at either host
+      assert.equal(new Set(records.map(({ nonce }) => nonce)).size, VISITS_SHOWN)
+      assert.equal(records.length, 4 * VISITS_SHOWN) // two lines of each visit, at either host
       assert.equal(records[0]!.time, 12_980)
       assert.ok(isCut)
       assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
     }
-    const text = await explain('2001:DB8:0::1', first!)
+    const text = await explain('2001:DB8:0::1', logs[0]!)
     assert.match(text, /\nMore lines match; only the last 10 visits are shown\.\nRead: .* of web1; other /)
-    assert.match(await problem('2001:db8::2', second!), /, of web2; other hosts/)
+    assert.match(await problem('2001:db8::2', logs[1]!), /, of web2; other hosts/)
   })
 
   test('an address is found by its network in a log that names networks, and the story says so', async () => {
@@ -318,10 +312,7 @@ describe('on logs of any kind', () => {
   })
 
   test('of an id that many requests bear, the last ten visits are told whole, and that there are more', async () => {
-    for (const [visits, isCut] of [
-      [10, false],
-      [1500, true],
-    ] as const) {
+    for (const visits of [VISITS_SHOWN, 1500]) {
       const lines = Array.from({ length: visits }, (_, time) => [
         line({ event: 'challenge-issued', requestId: `r-${time}`, nonce: `n-${time}`, time }),
         line({ event: 'token-redeemed', requestId: 'same', nonce: `n-${time}`, time }),
@@ -329,9 +320,11 @@ describe('on logs of any kind', () => {
       const path = file('visits.log', lines.flat().join('\n'))
       const found = await searchLogs([path], { text: 'same', kind: 'id' })
       const nonces = new Set(found.records.map(({ nonce }) => nonce))
-      assert.deepEqual([found.records.length, nonces.size, found.isCut], [20, 10, isCut])
+      const expected = [2 * VISITS_SHOWN, VISITS_SHOWN, visits > VISITS_SHOWN]
+      assert.deepEqual([found.records.length, nonces.size, found.isCut], expected)
       assert.ok(nonces.has(`n-${visits - 1}`))
     }
+    // A visit of more lines than RECORDS_MAX: the newest by their times are kept, wherever they stand.
     const used = Array.from({ length: 2000 }, (_, time) =>
       line({ event: 'token-redeemed', requestId: 'same', nonce: 'n-used', time }),
     )
@@ -343,7 +336,7 @@ describe('on logs of any kind', () => {
     assert.equal(records.at(-2)!.event, 'refused')
   })
 
-  test('a line of the service itself that has the address is not called somebody else’s', async () => {
+  test('a line of powgate without an event is not counted among those that are not JSON of powgate', async () => {
     const lines = [
       JSON.stringify({ time: 1, name: 'powgate', msg: 'powgate listens on http://192.0.2.7:8080' }),
       line({ event: 'refused', ip: '192.0.2.7', requestId: 'own' }),

@@ -19,7 +19,7 @@ import { numbers } from '../harness/values.ts'
 /** `<endpoint> <status> <outcome>` -> how many were sent. */
 type Sent = Map<string, number>
 
-/** Limits that few requests reach. */
+/** Limits that few requests reach. Junk, as malformed bodies are, has the same, but of its own. */
 const LIMITS_ENV = {
   POWGATE_LIMIT_CHALLENGE_ADDRESS: '5',
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '3',
@@ -65,13 +65,13 @@ async function sendAll({ client, site, url }: Subject, other: TestSite): Promise
   await send(2, 'challenge 200 ok', challenge(other.siteKey), limited)
   await send(3, 'challenge 429 rate-limited', challenge(other.siteKey), limited) // its limit at all sites
   await send(2, 'verify 400 body-shape', verify('{}'), limited)
-  await send(3, 'verify 429 rate-limited', verify('{}'), limited) // its limit at the site
+  await send(3, 'verify 429 rate-limited', verify('{}'), limited) // its limit of junk at the site
   await send(1, 'verify 400 body-shape', verify('{}', other), limited)
-  await send(2, 'verify 429 rate-limited', verify('{}', other), limited) // its limit at all sites
+  await send(2, 'verify 429 rate-limited', verify('{}', other), limited) // its limit of junk at all sites
   await send(5, 'verify-token 400 body-shape', redeem(other.apiKey, '{}'), limited)
-  await send(2, 'verify-token 429 rate-limited', redeem(other.apiKey, '{}'), limited) // its address
+  await send(2, 'verify-token 429 rate-limited', redeem(other.apiKey, '{}'), limited) // its address's limit of junk
   await send(3, 'verify-token 400 body-shape', redeem(other.apiKey, '{}'))
-  await send(3, 'verify-token 429 rate-limited', redeem(other.apiKey, '{}')) // its key
+  await send(3, 'verify-token 429 rate-limited', redeem(other.apiKey, '{}')) // its key's limit of junk
 
   /** A visitor whose browser has these flags set. */
   const judge = async (what: string, flags: object, isWrong = false, from = freshAddress()) => {
@@ -86,7 +86,7 @@ async function sendAll({ client, site, url }: Subject, other: TestSite): Promise
   await judge('verify 200 failed', {}, true)
   const failing = freshAddress()
   for (let count = 0; count < 2; count++) await judge('verify 200 failed', {}, true, failing)
-  await judge('verify 429 rate-limited', {}, true, failing) // its limit at the site, which is none of junk
+  await judge('verify 429 rate-limited', {}, true, failing) // its limit at the site: a wrong proof is no junk
   const { from, body, answer } = await judge('verify 200 ok', {})
   await send(1, 'verify 400 nonce-used', verify(body), from)
   await send(1, 'verify-token 200 ok', redeem(site.apiKey, { token: answer.json.token }))
@@ -119,7 +119,6 @@ test('two workers: a counted load of every endpoint gives exactly equal counters
   checkStore(sent, before, after)
   await checkAborts(observed)
   await checkProcesses(observed)
-  await observed.service.stop()
 })
 
 function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText): void {
@@ -135,7 +134,7 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
     const count = countOf(sent, what => what.startsWith(`${endpoint} `))
     assert.equal(timed, count, `timed answers of ${endpoint}`)
   }
-  // `sendAll` says at each limit which it is. Malformed bodies count as junk.
+  // `sendAll` says at each limit which it is.
   const limits = numbers(
     'challenge address-site: 4, challenge address: 3, verify address-site: 1, verify junk: 5, verify-token junk: 5',
   )
@@ -158,6 +157,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
     .map(({ name, labels }) => [labels.reason, change(name, labels)])
   const expected = { noPlugins: 1, notificationDenied: 1, webdriver: 1, 'proof-wrong': 3 }
   assert.deepEqual(Object.fromEntries(reasons.filter(([, count]) => count !== 0)), expected)
+  // A wrong proof has no score.
   const below = (le: string) => change('powgate_verification_score_bucket', { le })
   assert.deepEqual(['0.39', '0.49', '0.79', '0.89', '+Inf'].map(below), [0, 1, 1, 2, 3])
   assert.equal(change('powgate_verification_score_sum'), 0.4 + 0.85 + 1) // webdriver, the two lesser flags, none
@@ -191,10 +191,11 @@ async function checkAborts({ service, scrape }: Observed): Promise<void> {
     (await scrape()).value('powgate_request_duration_seconds_sum', { endpoint: 'verify' })
   const [slow, before] = [await RawConnection.open(service.port), await seconds()]
   await slow.send(`${head}{`)
-  await new Promise(resolve => setTimeout(resolve, 5000))
+  const uploadSeconds = 5
+  await new Promise(resolve => setTimeout(resolve, uploadSeconds * 1000))
   await slow.send('12345678')
   assert.ok(await slow.answer())
-  assert.ok((await seconds()) - before < 4, 'a slow upload counts as latency')
+  assert.ok((await seconds()) - before < uploadSeconds - 1, 'a slow upload counts as latency')
 }
 
 async function checkProcesses({ service, scrape }: Observed): Promise<void> {
@@ -253,7 +254,6 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
     const now = await scrape()
     return now.value('powgate_workers') === 2 && now.samples('powgate_store_evicted_keys').length === 1
   })
-  await service.stop()
 })
 
 function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
@@ -300,18 +300,18 @@ for (const [what, signal, cause, rounds, victim] of [
       assertNeverFalls(seen)
       const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
       assert.equal(after.value('powgate_requests_total', served), round * visits)
+      // Series name a worker by its place, which its successor takes.
       assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
       before = after
     }
     for (const other of ['crash', 'hang', 'roll', 'store'])
       assert.equal(restarts(before, other), other === cause ? rounds : 0, other)
-    await service.stop()
   })
 
 const BOUND = 10
 const TOO_MANY = 5
 
-/** Whoever comes from another address is a client. */
+/** The primary process relays. The test's connections need no PROXY header, because they come from no address of a proxy. */
 const RELAY = { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
 
 for (const [name, env] of Object.entries({ 'the HTTP server': {}, 'the PROXY protocol relay': RELAY }))
@@ -332,7 +332,6 @@ for (const [name, env] of Object.entries({ 'the HTTP server': {}, 'the PROXY pro
     for (const socket of sockets) socket.destroy()
     await eventually(60_000, 'they are gone', async () => (await counts()) === `0,${BOUND},${TOO_MANY}`)
     assert.equal(await service.end(), 0)
-    await service.stop()
   })
 
 const FLOOD = 5_000
@@ -391,5 +390,4 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
   assert.equal(after.value('powgate_site_requests_total', ofWatched('site-unknown')), 1)
   const { text } = await call(`${adminUrl}/metrics`)
   assert.ok(text.length < 40_000, `${text.length} characters`) // one series for each request would take ten times as much
-  await service.stop()
 })

@@ -12,12 +12,10 @@ import { numbers } from '../harness/values.ts'
 
 const snapshot = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
 
-const newProcess = (name: string) => {
-  return { pid: undefined, build: { version: '1.2.3', node: 'v22.0.0' }, toString: () => name }
-}
-const processes: Record<string, ReturnType<typeof newProcess>> = {}
+const build = { version: '1.2.3', node: 'v22.0.0' }
+const processes: Record<string, { pid: undefined; build: typeof build }> = {}
 /** The process of this name, one for each name. */
-const worker = (name: string) => (processes[name] ??= newProcess(name))
+const worker = (name: string) => (processes[name] ??= { pid: undefined, build })
 
 const ANSWERED = 'requests challenge 200 ok'
 
@@ -49,38 +47,41 @@ test("a worker's snapshot replaces its last one; after its end its counters stay
 test('the store is up if every worker reaches it; other gauges are added up, or there for each worker', () => {
   const totals = new Totals()
   const withGauges = (storeUp: 0 | 1, lag: number) =>
-    snapshot({ storeUp, inFlight: 2, connections: 7, 'lag p99': lag, 'lag mean': -lag, heapBytes: 3 })
+    snapshot({ storeUp, inFlight: 2, connections: 7, 'lag p99': lag, 'lag mean': lag / 3, heapBytes: 3 })
   totals.take(worker('1'), withGauges(1, 0.25), 0)
   totals.take(worker('2'), withGauges(1, 0.75), 1)
   const summed = 'storeUp: 1, inFlight: 4, workers: 2, connections 0: 7, connections 1: 7'
   const ofEach =
-    'lag 0 p99: 0.25, lag 1 p99: 0.75, lag 1 mean: -0.75, heapBytes worker-0: 3, heapBytes worker-1: 3'
+    'lag 0 p99: 0.25, lag 1 p99: 0.75, lag 1 mean: 0.25, heapBytes worker-0: 3, heapBytes worker-1: 3'
   assertHas(totals, numbers(summed, ofEach))
   totals.take(worker('2'), withGauges(0, 0), 1)
   assert.equal(totals.values().storeUp, 0)
-  totals.take(worker('2'), snapshot({}), 1) // does not say
-  assert.equal(totals.values().storeUp, 0)
+  totals.take(worker('2'), withGauges(1, 0), 1)
+  assert.equal(totals.values().storeUp, 1)
+  totals.take(worker('2'), snapshot({}), 1)
+  assert.equal(totals.values().storeUp, 0, 'a worker that does not say counts as one that lost the store')
 })
 
 test('snapshots of another version: what is missing, unknown or malformed harms nothing', () => {
   const totals = new Totals()
   totals.take(worker('1'), answers(2), 0)
-  const others: unknown[] = [
-    {},
-    { values: { [ANSWERED]: 1, 'requests new-endpoint 200 ok': 4, aNewMetric: 5 }, of: ['anything'] },
-    { values: { [ANSWERED]: 'many', storeOutages: -3, 'scores sum': null, limited: { a: 1 } } },
-    {
+  const others: Readonly<Record<string, object>> = {
+    nothing: {},
+    newer: { values: { [ANSWERED]: 1, 'requests new-endpoint 200 ok': 4, aNewMetric: 5 }, of: ['anything'] },
+    malformed: { values: { [ANSWERED]: 'many', storeOutages: -3, 'scores sum': null, limited: { a: 1 } } },
+    'other buckets': {
       values: numbers(
         'requestSeconds new 0.01: 3, requestSeconds new 0.011: 2, requestSeconds new 30: 1',
         'requestSeconds new sum: 60, requestSeconds new what: 1',
       ),
     },
-    { sites: { site_a: {}, site_b: { challenges: 1, bounces: 4, refused: { 'nonce-used': 1 } } } },
-    { answers: { 'challenge 200 ok': 2 }, gauges: { storeUp: 1 } },
-  ]
-  others.forEach((other, index) => {
-    totals.take(worker(`other ${index}`), JSON.parse(JSON.stringify(other)) as Snapshot, index + 1)
-  })
+    'other counts of sites': {
+      sites: { site_a: {}, site_b: { challenges: 1, bounces: 4, refused: { 'nonce-used': 1 } } },
+    },
+    'another form': { answers: { 'challenge 200 ok': 2 }, gauges: { storeUp: 1 } },
+  }
+  for (const [index, [name, sent]] of Object.entries(others).entries())
+    totals.take(worker(name), sent, index + 1)
   const sum = totals.values()
   assert.deepEqual([sum[ANSWERED], sum['requests new-endpoint 200 ok']], [3, 4])
   const buckets = ['0.01', '0.015', 'Infinity', 'sum'].map(end => sum[`requestSeconds new ${end}`])
@@ -90,7 +91,7 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   const { site_a, site_b } = totals.sites()
   assert.deepEqual([site_a, site_b!.challenges], [{}, 1])
   for (const { worker } of totals.workers()) totals.gone(worker)
-  const { storeUp: _, 'residentBytes worker-0': __, ...kept } = sum
+  const { storeUp: _, 'residentBytes worker-0': __, ...kept } = sum // gauges go with the workers, counters stay
   assert.deepEqual(totals.values(), { ...kept, workers: 0 })
 })
 
@@ -111,7 +112,7 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that come; the oth
   }
 })
 
-/** A worker counts more and more, is heard of now and then, and ends; another of its name follows. */
+/** A worker counts more and more, is heard of now and then, and ends; then one of its name begins at 0, which Totals takes for another. */
 const event = fc.record({
   name: fc.nat(40).map(String),
   isEnd: fc.nat(3).map(dice => dice === 0),

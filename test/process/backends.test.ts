@@ -10,15 +10,25 @@ import { API_KEYS_MAX, Backends } from '../../src/process/backends.ts'
 
 /** The contract's limits a minute: of a backend's address, and of an API key. */
 const CONTRACT: readonly [address: number, apiKey: number] = [100, 200]
+/** `callerKey` names the window that counts the caller's requests. A site with limits of its own has other windows. */
 const NAMES = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k' }
 /** What a worker counts of a redemption, if a test says nothing else. */
 const REQUEST = { ...NAMES, limits: CONTRACT, isJunk: false, ignored: undefined, badBody: undefined }
+type Request = Parameters<BackendCounts['note']>[1]
 
 /** How much a backend sends; its address is 10.0.0.`host`. */
 type Backend = Partial<typeof REQUEST> & { readonly perMinute: number; readonly host?: number }
 
 const newBackends = () => new Backends(createLogger('silent', {}, []))
-const newCounts = (isAddressWhole = true) => new BackendCounts(isAddressWhole, 64)
+const IPV6_PREFIX_BITS = 64
+const newCounts = (isAddressWhole = true) => new BackendCounts(isAddressWhole, IPV6_PREFIX_BITS)
+
+function note(counts: BackendCounts, address: string, request: Request, namesVisitor = true): void {
+  counts.note(parseAddress(address)!, request, namesVisitor)
+}
+
+const ADDED_AT_MS = 1000
+const MINUTE_MS = 60_000
 
 /** Tells the primary process what backends sent in a minute. @param hosts that share limits. @param isAddressWhole or networks are told */
 function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole = true } = {}): Backends {
@@ -26,13 +36,12 @@ function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole = tru
   const counts = newCounts(isAddressWhole)
   for (const { perMinute, host = 1, ...change } of backends) {
     const request = { ...REQUEST, ...change }
-    const hasOwnWindow = request.limits !== CONTRACT // as a site with limits of its own
-    const callerKey = `${host}${hasOwnWindow ? request.siteKey : ''}`
-    for (let count = 0; count < perMinute; count++)
-      counts.note(parseAddress(`10.0.0.${host}`)!, { ...request, callerKey }, true)
+    const hasOwnLimits = change.limits !== undefined
+    const callerKey = `${host}${hasOwnLimits ? request.siteKey : ''}`
+    for (let count = 0; count < perMinute; count++) note(counts, `10.0.0.${host}`, { ...request, callerKey })
   }
-  watch.add(counts.take(), 1000)
-  watch.update(hosts, 60_999)
+  watch.add(counts.take(), ADDED_AT_MS)
+  watch.update(hosts, ADDED_AT_MS + MINUTE_MS - 1)
   return watch
 }
 
@@ -40,7 +49,7 @@ function watched(backends: readonly Backend[], { hosts = 1, isAddressWhole = tru
 function linesOf(backends: readonly Backend[], setting?: Parameters<typeof watched>[1]): string[] {
   const watch = watched(backends, setting)
   const lines = watch.limitsHalfUsed.map(({ text }) => text)
-  watch.update(1, 61_000)
+  watch.update(1, ADDED_AT_MS + MINUTE_MS)
   assert.deepEqual(watch.limitsHalfUsed, [], 'a minute later')
   return lines
 }
@@ -77,8 +86,7 @@ test('where the log names networks, each backend of a network is judged by itsel
   const counts = newCounts(false)
   for (const host of [1, 2]) {
     const names = { callerKey: `${host}`, siteKey: `site_${host}`, apiKeyId: `k${host}` }
-    for (let count = 0; count < 150; count++)
-      counts.note(parseAddress(`203.0.113.${host}`)!, { ...REQUEST, ...names }, true)
+    for (let count = 0; count < 150; count++) note(counts, `203.0.113.${host}`, { ...REQUEST, ...names })
   }
   watch.add(counts.take(), 0)
   watch.update(1, 0)
@@ -92,9 +100,8 @@ test('sites whose backends share an address are named; a busy one gets a limit o
     { siteKey: 'site_a', apiKeyId: 'l', perMinute: 60 },
   ])
   assert.match(busy.join(), /for site_a, site_b, of 100 .* update site_a --limit-redeem 500$/)
-  const many = linesOf(
-    ['a', 'b', 'c', 'd', 'e'].map(name => ({ siteKey: name, apiKeyId: name, perMinute: 15 })),
-  )
+  const five = ['a', 'b', 'c', 'd', 'e'].map(name => ({ siteKey: name, apiKeyId: name, perMinute: 15 }))
+  const many = linesOf(five)
   assert.match(
     many.join(),
     /for a, b, c and 2 more, .* set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to 500$/,
@@ -122,8 +129,7 @@ test('calls that are refused for their form are logged once per form, and are no
   const watch = new Backends(createLogger('info', {}, [], { write: text => logged.push(text) }))
   const counts = newCounts()
   for (const badBody of ['content-type', 'body-shape expectedIp', 'body-shape expectedIp']) {
-    for (let count = 0; count < 100; count++)
-      counts.note(parseAddress('::1')!, { ...REQUEST, isJunk: true, badBody }, true)
+    for (let count = 0; count < 100; count++) note(counts, '::1', { ...REQUEST, isJunk: true, badBody })
     watch.add(counts.take(), 0)
   }
   watch.update(1, 0)
@@ -136,65 +142,58 @@ test('a limit that was changed within the minute is told as it is now; IPv6 back
   const [watch, counts] = [newBackends(), newCounts()]
   for (const [host, limit] of [100, 110].entries()) {
     const counted = { ...REQUEST, callerKey: `${limit}`, limits: [limit, limit] as const }
-    for (let count = 0; count < 30; count++) counts.note(parseAddress(`2001:db8::${host}`)!, counted, true)
+    for (let count = 0; count < 30; count++) note(counts, `2001:db8::${host}`, counted)
     watch.add(counts.take(), 0)
   }
   watch.update(1, 0)
   assert.match(watch.limitsHalfUsed[0]?.text ?? '', /^2001:db8::\/64 sends 60 redemptions .*, of 110 /)
 })
 
-test('a worker counts 1000 callers at most, and how many requests of each name the visitor', () => {
+test(`a worker counts ${COUNTS_MAX} callers at most, and how many requests of each name the visitor`, () => {
   const counts = newCounts()
-  for (
-    let caller = 0;
-    caller <= COUNTS_MAX;
-    caller++ // one too many
-  )
-    for (let request = 0; request < 2; request++)
-      counts.note(parseAddress('::1')!, { ...REQUEST, callerKey: `${caller}` }, true)
+  const callers = COUNTS_MAX + 1
+  for (let caller = 0; caller < callers; caller++)
+    for (let request = 0; request < 2; request++) note(counts, '::1', { ...REQUEST, callerKey: `${caller}` })
   const [{ count, named } = assert.fail(), ...others] = counts.take()
   assert.deepEqual([count, named, others.length], [2, 2, COUNTS_MAX - 1])
 })
 
 test('a backend that names no visitor in 20 redemptions is told for a day; one that named any is not, nor is junk', () => {
-  /** Redemptions come a millisecond apart; the first `named` name their visitor. */
-  const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
+  /** Redemptions come a millisecond apart; the first `named` name their visitor. It is asked `laterMs` after the last. */
+  const told = (count: number, { named = 0, isJunk = false, laterMs = 0 } = {}) => {
     const [watch, counts] = [newBackends(), newCounts()]
     const counted = { ...REQUEST, isJunk }
     for (let index = 0; index < count; index++) {
-      counts.note(parseAddress('10.0.0.1')!, counted, index < named)
+      note(counts, '10.0.0.1', counted, index < named)
       watch.add(counts.take(), index)
     }
     watch.update(1, count - 1 + laterMs)
     return watch.unbound.map(({ text }) => text)
   }
-  const line = told(20, 0).join()
+  const line = told(20).join()
   assert.match(line, /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/)
-  assert.deepEqual([told(19, 0), told(30, 1), told(30, 0, true)], [[], [], []])
+  assert.deepEqual([told(19), told(30, { named: 1 }), told(30, { isJunk: true })], [[], [], []])
   const day = 86_400_000
-  assert.deepEqual(
-    [told(20, 0, false, day - 1).length, told(20, 0, false, day)],
-    [1, []],
-    'a key that is unused for a day was replaced',
-  )
+  assert.equal(told(20, { laterMs: day - 1 }).length, 1)
+  assert.deepEqual(told(20, { laterMs: day }), [], 'a key that is unused for a day was replaced')
 })
 
-test('a backend that begins to name visitors is no longer told, even with more API keys than are kept', () => {
+test('a backend that begins to name visitors is no longer told; API keys beyond the bound are not looked at', () => {
   const [watch, counts] = [newBackends(), newCounts()]
   const unboundAt = (nowMs: number) => {
     watch.update(1, nowMs)
     return watch.unbound.length
   }
-  const note = (apiKeyId: string, isNamed: boolean) => {
-    counts.note(parseAddress('10.0.0.1')!, { ...REQUEST, apiKeyId, callerKey: apiKeyId }, isNamed)
+  const redeem = (apiKeyId: string, namesVisitor: boolean) => {
+    note(counts, '10.0.0.1', { ...REQUEST, apiKeyId, callerKey: apiKeyId }, namesVisitor)
     watch.add(counts.take(), 0)
   }
-  for (let index = 0; index < 20; index++) note('first', false)
-  for (let index = 0; index <= API_KEYS_MAX; index++) note(`other ${index}`, false)
+  for (let index = 0; index < 20; index++) redeem('first', false)
+  for (let index = 0; index <= API_KEYS_MAX; index++) redeem(`other ${index}`, false)
   assert.equal(unboundAt(0), 1)
-  note('first', true)
+  redeem('first', true)
   assert.equal(unboundAt(0), 0)
   assert.equal(unboundAt(86_400_000), 0, 'a day later all are forgotten, so there is room')
-  for (let index = 0; index < 20; index++) note('new', false)
+  for (let index = 0; index < 20; index++) redeem('new', false)
   assert.equal(unboundAt(0), 1)
 })

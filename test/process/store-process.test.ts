@@ -54,7 +54,7 @@ test('a store process that is started anew while the file of sites is away makes
   const client = await openEmbedded(dataDir)
   t.after(() => client.close())
   await createSite(client.sites, { name: 'a' })
-  writeServiceUrl(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+  writeServiceUrl(loadConfig({ POWGATE_DATA_DIR: dataDir })) // as a service that has served: only a first start makes the file
   const file = join(dataDir, 'sites.jsonl')
   renameSync(file, `${file}.away`)
   const forks = t.mock.method(ChildProcess.prototype as unknown as { spawn(): number }, 'spawn').mock
@@ -74,21 +74,23 @@ test('a store process whose primary ended before it was loaded ends', async () =
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
   const dataDir = temporaryDir('store')
-  const store = newStore(dataDir, 6) // a busy machine may stop a process for some seconds
+  const hungSeconds = 6 // a busy machine may stop a process for some seconds
+  const store = newStore(dataDir, hungSeconds)
   await store.start()
   t.after(() => store.end())
   const first = storePid(process.pid)!
-  await sleep(8000)
+  await sleep((hungSeconds + 2) * 1000)
   assert.equal(storePid(process.pid), first, 'it has nothing to do, but answers')
-  execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', join(dataDir, 'sites.jsonl')]) // whoever reads it waits without end
+  // Whoever reads a FIFO that nobody writes waits for ever, so the next store process hangs while it reads its files.
+  execFileSync('sh', ['-c', 'rm $0 && mkfifo $0', join(dataDir, 'sites.jsonl')])
   process.kill(first, 'SIGSTOP')
-  const other = () => [storePid(process.pid)].find(pid => pid !== first)
-  const second = await eventually(60_000, 'another takes its place', other)
-  await sleep(12_000)
+  await eventually(60_000, 'it is killed', () => storePid(process.pid) !== first)
+  const second = await eventually(60_000, 'another takes its place', () => storePid(process.pid))
+  await sleep(2 * hungSeconds * 1000)
   assert.equal(storePid(process.pid), second, 'while it reads its files it has longer')
 })
 
-/** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s, and sends messages all the time. */
+/** Worker 0 listens at once and is silent for 10 s; worker 1 listens after 7 s. A start waits for both, and while one is silent for 5 s. */
 const WORKER = `const speak = () => setInterval(() => process.send({ type: 'ready', isReady: true }), 200)
   process.on('message', ({ index }) => {
     setTimeout(() => process.send({ type: 'listening' }), 7000 * index)

@@ -19,7 +19,7 @@ const SERVER: Readonly<Record<number, string>> = {
   24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
 }
 /** Installs the programs of the tests: `npm test` does so and builds, but is to be quick where files are named. */
-const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).install('quick')"`
+const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).installNeedsOf('quick')"`
 /** @param $1 the new root @param $2 a script. Runs in a mount namespace of its own: outside, and to `rmSync`, no mount is there. */
 const ENTER = `set -e
 root=$1

@@ -1,10 +1,9 @@
 /**
  * `powgate apply`, `site export`, `site schema` and `audit`, as a person or a pipeline runs them. The tests of a store form a chain, so
- * none runs alone: the first finds the sites `shop` and `blog`, each other what those before it left. Each reads that first.
+ * none runs alone: the first finds the sites `shop` and `blog`, later ones the sites that tests before them left, which they name.
  */
 
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
@@ -16,7 +15,7 @@ import type { SiteRecord } from '../../src/domain/site.ts'
 import { createSite } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import type { SiteStore } from '../../src/store/store.ts'
-import { Powgate, storeOf } from '../cli/cli-process.ts'
+import { Powgate, storeOf, written } from '../cli/cli-process.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -31,9 +30,8 @@ const dataDir = temporaryDir('apply-data')
 let files = 0
 
 function fileOf(document: unknown): string {
-  const path = join(dir, `sites-${files++}.json`)
-  writeFileSync(path, typeof document === 'string' ? document : JSON.stringify(document))
-  return path
+  const text = typeof document === 'string' ? document : JSON.stringify(document)
+  return written(join(dir, `sites-${files++}.json`), text)
 }
 
 const names = (file: { sites: readonly Record<string, unknown>[] }) => file.sites.map(({ name }) => name)
@@ -58,6 +56,8 @@ describe('apply', { concurrency: true }, () => {
       let place: string
       /** What `site export` gave in the first test. */
       let exported: { sites: Record<string, unknown>[] }
+      /** A store of the other kind, which has the whole export. */
+      let there: Powgate
 
       async function onStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
         const store = await openSiteStore(loadConfig({ POWGATE_SECRETS: SECRET, ...env }))
@@ -192,7 +192,7 @@ describe('apply', { concurrency: true }, () => {
         const name = kind === 'redis' ? 'a\nb\x1b[1A' : 'a' // the embedded store checks names, because people edit its file
         const { siteKey } = (await onStore(store => createSite(store, { name }, odd))).site
         const said = (await powgate.text('audit --site', siteKey)).split('\n')
-        assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
+        assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2, 'site-created and key-created')
         assert.match(said.at(-2)!, / by eve\?2026-01-01T00:00:00Z {2}site disabled by root\?\[2K \(\?1A\?\)$/)
         const shown = [await powgate.text('site list'), await powgate.text('site show', siteKey)]
         const json = await powgate.text(`audit --site ${siteKey} --json`)
@@ -255,10 +255,8 @@ describe('apply', { concurrency: true }, () => {
         const file = fileOf({ ...HEAD, sites: [{ siteKey, name: 'old shop' }] })
         const { problems, code } = await powgate.run('apply -f', file)
         assert.equal(code, 1)
-        assert.equal(
-          problems[0],
-          `sites: ${siteKey} was deleted, and its key is not made again: take it and its apiKeys out of the file`,
-        )
+        const deleted = `sites: ${siteKey} was deleted, and its key is not made again: take it and its apiKeys out of the file`
+        assert.equal(problems[0], deleted)
         const actions = (await powgate.json('audit --site', siteKey)).map(({ action }: AuditEntry) => action)
         assert.deepEqual(actions, ['site-created', 'key-created', 'site-deleted', 'key-deleted'])
         const key = await onStore(store => store.readApiKey(partsOf(apiKey).id))
@@ -290,28 +288,26 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual(apiKeysAdded, ['handmade', 'outdated'])
         for (const { apiKey } of apiKeysMade) assert.match(apiKey, /^sk_\w{8}_[\w-]{43}$/)
         const [handmade] = content.apiKeys
-        const other = { ...content, apiKeys: [{ ...handmade, secretSha256: 'cd'.repeat(32) }] }
-        const { err } = await powgate.run('apply -f', fileOf(other))
-        assert.match(
-          err,
-          /^apiKeys: handmade is in the store with another site or secretSha256, is not older, and stays so/,
-        )
         const edited = (more: object) => fileOf({ ...content, apiKeys: [{ ...handmade, ...more }] })
+        const problemOf = async (more: object) => (await powgate.run('apply -f', edited(more))).err
+        const stays =
+          /^apiKeys: handmade is in the store with another site or secretSha256, is not older, and stays so/
+        assert.match(await problemOf({ secretSha256: 'cd'.repeat(32) }), stays)
         for (const [more, field] of [
           [{ name: 'other' }, 'name'],
           [{ expiresAt: 2 }, 'expiresAt'],
-          [{ createdAt: 1, name: 'outdated', revokedAt: 3 }, 'revokedAt'],
-        ] as const)
-          assert.match(
-            (await powgate.run('apply -f', edited(more))).err,
-            new RegExp(`^apiKeys: handmade has another ${field} in the store, .* or powgate key `),
-          )
-        await powgate.text('apply --dry-run -f', edited({ createdAt: 1, name: 'outdated' })) // an older copy is no mistake
-        const made = (await powgate.json('key list')).filter(isOf(siteKey))
-        assert.deepEqual(made.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
+          [{ createdAt: 1, name: 'outdated', revokedAt: 3 }, 'revokedAt'], // of an older copy only a revocation counts
+        ] as const) {
+          const other = new RegExp(`^apiKeys: handmade has another ${field} in the store, .* or powgate key `)
+          assert.match(await problemOf(more), other)
+        }
+        await powgate.text('apply --dry-run -f', edited({ createdAt: 1, name: 'outdated' }))
+        const keysNow = (await powgate.json('key list')).filter(isOf(siteKey))
+        const namesNow = keysNow.map(({ name }: Made) => name).sort()
+        assert.deepEqual(namesNow, ['backend', 'backend', 'batch'], 'one made, `outdated`, `handmade`')
         await powgate.text('key revoke handmade')
         for (const more of [{ name: 'other' }, { createdAt: 1, updatedAt: Date.now() + 1e9 }]) {
-          const revived = (await powgate.run('apply -f', edited({ ...more, revokedAt: null }))).err
+          const revived = await problemOf({ ...more, revokedAt: null })
           assert.match(
             revived,
             /^apiKeys: handmade has another revokedAt in the store, .*: change the file\n/,
@@ -326,29 +322,37 @@ describe('apply', { concurrency: true }, () => {
         assert.match(said, /^In .+: 1 API key made; 1 as the file says already\.$/m)
       })
 
-      test('apply --prune deletes the sites that a file does not name, but not the demo page', async () => {
+      /** The file that the next tests prune by. `shop`, which it lacks, is deleted. */
+      const twoSites = async () => {
         const kept = (await allSites()).filter(({ name }) => name === 'with keys' || name === 'drawn')
-        const content = { ...HEAD, sites: kept.map(({ siteKey, name }) => ({ siteKey, name })) }
-        const file = fileOf(content)
-        const both = await powgate.problem(2, 'apply --prune --disable-missing -f', file)
+        return { ...HEAD, sites: kept.map(({ siteKey, name }) => ({ siteKey, name })) }
+      }
+
+      test('--prune and --disable-missing refuse each other, a file without sites, and keys of a site that it lacks', async () => {
+        const content = await twoSites()
+        const both = await powgate.problem(2, 'apply --prune --disable-missing -f', fileOf(content))
         assert.match(both, /expected one of the two/)
-        const stays = new Set([...DEMO_SITE_KEYS, ...kept.map(({ siteKey }) => siteKey)])
-        const pruned = (await allSites()).find(({ siteKey }) => !stays.has(siteKey))
-        const key = { id: 'latelate', siteKey: pruned!.siteKey, name: 'late', secretSha256: '0'.repeat(64) }
-        const refused = await powgate.run('apply --prune -f', fileOf({ ...content, apiKeys: [key] }))
-        assert.match(refused.err, /expected the site of latelate in the file.*\nnothing was written/)
-        assert.match(await powgate.text('apply --prune --dry-run -f', file), /would be deleted/)
-        assert.match(await powgate.text('apply --prune -f', file), /\d+ deleted/)
         for (const flag of ['--prune', '--disable-missing']) {
           const { err, code } = await powgate.run('apply', flag, '-f', fileOf({ ...HEAD, sites: [] }))
           assert.deepEqual([code, /^sites: the file has none, .*\nnothing was written/.test(err)], [1, true])
         }
+        const key = { id: 'latelate', siteKey: shop.siteKey, name: 'late', secretSha256: '0'.repeat(64) }
+        const refused = await powgate.run('apply --prune -f', fileOf({ ...content, apiKeys: [key] }))
+        assert.match(refused.err, /expected the site of latelate in the file.*\nnothing was written/)
+      })
+
+      test('apply --prune deletes the sites that a file does not name, but not the demo page', async () => {
+        const content = await twoSites()
+        const file = fileOf(content)
+        assert.match(await powgate.text('apply --prune --dry-run -f', file), /would be deleted/)
+        assert.match(await powgate.text('apply --prune -f', file), /\d+ deleted/)
         const left = (await allSites()).map(({ siteKey }) => siteKey)
-        assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), ...DEMO_SITE_KEYS].sort())
+        const kept = content.sites.map(({ siteKey }) => siteKey)
+        assert.deepEqual(left.sort(), [...kept, ...DEMO_SITE_KEYS].sort())
         const apiKeysLeft = await onStore(store => store.listApiKeys())
         assert.ok(apiKeysLeft.every(({ siteKey }) => left.includes(siteKey)))
-        const deletedKey = { ...key, id: partsOf(apiKey).id, siteKey: kept[0]!.siteKey }
-        const { err } = await powgate.run('apply -f', fileOf({ ...content, apiKeys: [deletedKey] }))
+        const keyOfShop = { id: partsOf(apiKey).id, siteKey: kept[0], secretSha256: '0'.repeat(64) }
+        const { err } = await powgate.run('apply -f', fileOf({ ...content, apiKeys: [keyOfShop] }))
         assert.match(err, /^apiKeys: \w+ was deleted with its site, and is not made again\n/)
       })
 
@@ -359,7 +363,7 @@ describe('apply', { concurrency: true }, () => {
         const file = fileOf(await powgate.text('site export --whole'))
         const otherKind = STORE_KINDS.find(one => one !== kind)!
         const other = await storeOf(otherKind, temporaryDir('apply-other'))
-        const there = new Powgate({ ...other.env, POWGATE_ACTOR: ACTOR })
+        there = new Powgate({ ...other.env, POWGATE_ACTOR: ACTOR })
         await there.text('apply -f', file)
         const config = loadConfig({ POWGATE_SECRETS: SECRET, ...other.env })
         const recordsOf = async (store: SiteStore) => {
@@ -372,6 +376,9 @@ describe('apply', { concurrency: true }, () => {
         const actions = (await there.json('audit --limit 1000')).map(({ action }: AuditEntry) => action)
         assert.deepEqual([...new Set(actions)], ['site-created', 'key-created'])
         assert.match(await there.text('apply --prune -f', file), /^There is nothing to change in /)
+      })
+
+      test('a newer copy of a site is taken with its time, and a deletion if it is newer than the site', async () => {
         // A service that remembers these counts the sites as lost until the store has them with this time.
         const [newer] = (await powgate.json('site export --whole')).sites
         newer.updatedAt += 1e9

@@ -158,10 +158,8 @@ test('an entry means the site with its key, else the one with its name, else a n
   ])
   const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], ...OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
-  assert.deepEqual(
-    changes.map(one => `${one.action} ${one.after.name}${one.isNewSiteKey ? ', new key' : ''}`),
-    ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
-  )
+  const told = changes.map(one => `${one.action} ${one.after.name}${one.isNewSiteKey ? ', new key' : ''}`)
+  assert.deepEqual(told, ['change shop 2', 'change blog', 'create shop, new key', 'create restored'])
   assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: NOW })
   assert.deepEqual(changes[0]!.fields, [{ field: 'name', from: 'shop', to: 'shop 2' }])
   assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: NOW })

@@ -8,6 +8,7 @@ import { givenFields, withGiven } from '../../src/cli/site-flags.ts'
 import { siteLines } from '../../src/cli/views.ts'
 import { siteChanges } from '../../src/domain/audit.ts'
 import {
+  BASE_BITS,
   FIELDS,
   type SiteField,
   type SiteSettings,
@@ -26,7 +27,7 @@ type Trial = readonly [value: unknown, flags: string]
 
 const TRIALS: Readonly<Record<string, Trial>> = {
   name: ['other', '--name other'],
-  active: [false, ''],
+  active: [false, ''], // `site disable` sets it
   plan: ['pro', '--plan pro'],
   origins: [['http://a.b'], '--origin http://a.b'],
   requireOrigin: [true, '--require-origin'],
@@ -66,20 +67,26 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
 
+test('rows of FIELDS that share a flag have the same help, and a flag for yes has one for no', () => {
+  for (const field of FIELDS.filter(({ flag }) => flag !== undefined)) {
+    const { name, flag, falseFlag } = field
+    if (typeof trialOf(field)[0] === 'boolean') assert.ok(falseFlag, `${name} has no falseFlag`)
+    for (const other of FIELDS.filter(other => other.flag === flag))
+      for (const key of ['form', 'about', 'plan', 'falseFlag', 'unsetFlag'] as const)
+        assert.equal(other[key], field[key], `${key} of ${name} and ${other.name}`)
+  }
+  const flagless = FIELDS.filter(({ flag }) => flag === undefined).map(({ name }) => name)
+  assert.deepEqual(flagless, ['active'], 'no flag, and no commands of its own')
+})
+
 for (const field of FIELDS) {
-  const { name, flag, falseFlag, unsetFlag } = field
+  const { name, flag, unsetFlag } = field
   test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
     const [value, flags] = trialOf(field)
     assert.notDeepEqual(value, valueIn(BEFORE, field), 'the default proves nothing')
 
-    if (flag !== undefined && typeof value === 'boolean')
-      assert.ok(falseFlag, 'a flag for yes needs `falseFlag`, one for no')
-    for (const other of FIELDS.filter(other => flag !== undefined && other.flag === flag))
-      for (const key of ['form', 'about', 'plan', 'falseFlag', 'unsetFlag'] as const)
-        assert.equal(other[key], field[key], 'rows that share a flag make one entry')
-    assert.ok(flag !== undefined || name === 'active', 'no flag, and no commands of its own')
     const settings = flag === undefined ? withValue(BEFORE, field.name, value) : await updated(BEFORE, flags)
-    const [isDry, now] = [false, 2]
+    const now = 2
     const record = siteRecord(settings, BEFORE, now)
     const change = siteChanges(BEFORE, record).find(({ field }) => field === name)
     assert.deepEqual(change, { field: name, from: valueIn(BEFORE, field) ?? null, to: value })
@@ -93,7 +100,8 @@ for (const field of FIELDS) {
     const exported = JSON.stringify(exportFile([record]))
     const parsed = parseExportFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
-    const [applied] = diffWithFile(parsed.value.sites, [BEFORE], 'stay', isDry, now).changes
+    const [missingSites, isDry] = ['stay', false] as const
+    const [applied] = diffWithFile(parsed.value.sites, [BEFORE], missingSites, isDry, now).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
     // `--base 20` unsets `difficulty.solveMs`. It needs a value, so it cannot be typed alone like the others (`--no-origins`).
@@ -103,6 +111,7 @@ for (const field of FIELDS) {
 }
 
 test('a base that nobody chose follows the puzzle, both ways; a chosen one stays; that of --solve-ms is computed for the puzzle', async () => {
+  assert.deepEqual(BASE_BITS, { sha256: 18, hashwx: 17 })
   const base = async (before: SiteSettings, flags: string) => (await updated(before, flags)).difficulty.base
   const hashwx = await updated(BEFORE, '--puzzle hashwx')
   assert.deepEqual([hashwx.difficulty.base, await base(hashwx, '--puzzle sha256')], [17, 18])
@@ -114,6 +123,9 @@ test('a base that nobody chose follows the puzzle, both ways; a chosen one stays
   assert.ok((await base(timed, '--puzzle hashwx')) < timed.difficulty.base)
   assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
   assert.match(siteLines(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
+})
+
+test('the base that a file leaves out follows its puzzle, too, and bounds must fit it', () => {
   const fromFile = (difficulty: object) => {
     const sites = [{ name: 'a', puzzle: 'hashwx', difficulty }]
     return parseExportFile(Buffer.from(JSON.stringify({ format: FILE_FORMAT, version: FILE_VERSION, sites })))
