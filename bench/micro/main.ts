@@ -1,8 +1,15 @@
 /** `npm run bench`: measures the steps of steps.ts, each repetition in a fresh process (child.ts), and reports them. */
 
-import { integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import {
+  integer,
+  tell,
+  text,
+  toggle,
+  tool,
+  UsageError,
+  type Values,
+} from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { filter } from '../report/options.ts'
 import { isAnyMissed, machine, OUTPUT, publish } from '../report/report.ts'
 import type { Figures } from './child.ts'
 import { Processes, THIS_TREE } from './processes.ts'
@@ -10,7 +17,7 @@ import { aimsOf, reportOf, rowsOf } from './report.ts'
 import { STEPS } from './steps.ts'
 
 const OPTIONS = {
-  filter: filter(STEPS, ({ name }) => name, 'Only steps whose name holds it, such as token or whole.'),
+  filter: text('TEXT', 'Only steps whose name holds it, such as token or whole.'),
   repeat: integer(5, 1, 100, 'Repetitions, each in a fresh process'),
   milliseconds: integer(300, 1, 60_000, 'Measured time of a step in a repetition'),
   check: toggle('End with code 1 if an aim is missed.'),
@@ -27,8 +34,10 @@ garbage per operation; and a whole verification beside the same by plain node:cr
   run: bench,
 })
 
-async function bench({ filter: steps, ...options }: Values<typeof OPTIONS>): Promise<number> {
-  const { repeat, milliseconds, check } = options
+async function bench(options: Values<typeof OPTIONS>): Promise<number> {
+  const { filter = '', repeat, milliseconds, check } = options
+  const steps = STEPS.filter(({ name }) => name.includes(filter))
+  if (steps.length === 0) throw new UsageError(`--filter: no step has ${filter} in its name`)
   const surroundings = { ...machine(), openssl: process.versions.openssl }
   const rounds = new Map(steps.map(({ name }): [string, Figures[]] => [name, []]))
   const tellResults = () => {

@@ -27,25 +27,3 @@ export function choices<Name extends string>(names: readonly Name[], about: stri
     },
   }
 }
-
-/** Those of some things whose names hold one of the given texts, in any case; all of them by default. */
-export function filter<Item>(
-  items: readonly Item[],
-  nameOf: (item: Item) => string,
-  about: string,
-): Option<readonly Item[]> {
-  const matches = (item: Item, given: string) => nameOf(item).toLowerCase().includes(given.toLowerCase())
-  return {
-    about,
-    value: {
-      placeholder: 'TEXT',
-      expects: `a part of one of: ${items.map(nameOf).join('; ')}`,
-      accepts: (given: string) => items.some(item => matches(item, given)),
-      repeats: true,
-    },
-    read: (input, flag) => {
-      const given = input.texts(flag)
-      return items.filter(item => given === undefined || given.some(one => matches(item, one)))
-    },
-  }
-}

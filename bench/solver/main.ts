@@ -10,9 +10,9 @@ import { tell, toggle, tool, UsageError, type Values } from '../../test/harness/
 import { DRIVEN_ENGINES, DrivenBrowser } from '../../test/harness/driven-browser.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { installPeers } from '../packages.ts'
-import { choice, filter } from '../report/options.ts'
+import { choice, choices } from '../report/options.ts'
 import { machine, OUTPUT, publish } from '../report/report.ts'
-import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
+import { CONTENDER_NAMES, type ContenderName } from './contenders.ts'
 import { figuresOf, gpuFigures, reportOf } from './report.ts'
 import type { Evaluating, Sizes } from './runs.ts'
 import { call, checkAll, measureGpu, measureRates, measureSolves } from './runs.ts'
@@ -36,11 +36,7 @@ const QUICK: Sizes = {
 }
 
 const OPTIONS = {
-  filter: filter(
-    CONTENDER_NAMES,
-    name => CONTENDERS[name].label,
-    'Only solvers whose name holds it, such as powgate or cap.',
-  ),
+  solver: choices(CONTENDER_NAMES, 'Only these solvers'),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
   browser: choice(['chromium', ...DRIVEN_ENGINES], 'Where to measure'),
   gpu: choice(['no', 'card', 'software'], 'Which GPU to measure too, through WebGPU in Chromium'),
@@ -54,7 +50,7 @@ export const SOLVER = tool({
 beside @cap.js/wasm in the same browser, in turn; and how long the widget's workers take to
 solve. Installs the packages that it compares with into bench/ the first time.`,
   options: OPTIONS,
-  example: '--filter powgate --filter cap',
+  example: '--solver simd --solver cap',
   details: `\
 Takes two to six minutes: what is measured while others use the machine is measured again. Ends with code 1 if any
 solver finds a wrong counter.`,
@@ -62,7 +58,7 @@ solver finds a wrong counter.`,
 })
 
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
-  const { browser, gpu, filter: contenders } = options
+  const { browser, gpu, solver: contenders } = options
   if (browser !== 'chromium' && (gpu !== 'no' || options.slow))
     throw new UsageError('--gpu and --slow: only in Chromium')
   if (options.slow) {
