@@ -8,7 +8,8 @@ import { pathToFileURL } from 'node:url'
 import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { type Requests, type RunResult, runLoad } from '../http/prebuilt.ts'
-import { type Endpoint, MARKERS, SEED_MS_MAX } from '../http/traffic.ts'
+import { SEED_MS_MAX } from '../http/target.ts'
+import { type Endpoint, MARKERS } from '../http/traffic.ts'
 
 export interface StartOrder {
   readonly type: 'start'

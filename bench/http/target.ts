@@ -8,7 +8,7 @@ import type { Options } from './options.ts'
 import type { RunResult } from './prebuilt.ts'
 import type { Probe } from './probe.ts'
 import { startService } from './server.ts'
-import { type Endpoint, MARKERS, SEED_MS_MAX } from './traffic.ts'
+import { type Endpoint, MARKERS } from './traffic.ts'
 
 /** What all measurements of a run share. */
 export interface Rig {
@@ -41,17 +41,23 @@ function targetOf({ load }: Rig, { port, ownPids, redisPids }: Server, marker: s
   }
 }
 
+/**
+ * Before /verify is measured, its visitors ask /challenge, so that the store has a record of each; their solutions are minted ones. This
+ * takes half a minute at most, because the store keeps a record for a minute, and the first visitors must still have theirs.
+ */
+export const SEED_MS_MAX = 30_000
+
 interface Wanted {
   readonly endpoint: Endpoint
   readonly store: StoreKind
   /** Requests to build. */
   readonly count: number
-  /** For how long the visitors of /verify fetch challenges, SEED_MS_MAX at most. */
+  /** SEED_MS_MAX at most. */
   readonly seedMs?: number
   readonly env?: Record<string, string>
 }
 
-/** Measures a fresh service with requests built for it. For /verify, the store has a record of each visitor, as after its challenge. */
+/** Measures a fresh service with requests built for it. */
 export async function onService<Result>(
   rig: Rig,
   { endpoint, store, count, seedMs = SEED_MS_MAX, env }: Wanted,

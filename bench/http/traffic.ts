@@ -17,7 +17,7 @@ import { visitorAddress } from '../../test/harness/load/addresses.ts'
 export type Endpoint = 'challenge' | 'verify' | 'verify-token'
 export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']
 
-/** What a body must contain to be of the expected kind; with status 200 a failed verification is one too. */
+/** A text that only the body of a success has. The status is not enough: a failed verification has 200, too. */
 export const MARKERS: Readonly<Record<Endpoint, string>> = {
   challenge: '"nonce":"',
   verify: '"passed":true',
@@ -50,9 +50,6 @@ const CALLERS = 8
 const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
 const ISSUED_WITHIN_MS = 10_000
-/** Visitors of /verify fetch their challenges for this time at most: the store keeps an address' record for a minute, and the first must still have theirs. */
-export const SEED_MS_MAX = 30_000
-
 export function buildTraffic(spec: TrafficSpec): Traffic {
   const write = WRITERS[spec.endpoint](spec)
   // Pages that no request reaches are never touched, so the bound costs no memory.

@@ -1,4 +1,7 @@
-/** Entry of the process that measures steps, compiled: tsx would wrap each closure in a call that keeps its name. */
+/**
+ * Entry of the process that measures steps (steps.ts), also those of another revision's tree beside this one's. It runs compiled, because
+ * tsx would wrap each closure in a call that keeps its name. All steps are prepared before the first is timed, since they are timed in turn.
+ */
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -33,7 +36,7 @@ async function prepared({ folder, name }: StepOf) {
   try {
     const load: Load = path => import(pathToFileURL(join(folder, 'src', `${path}.js`)).href)
     const work = await STEPS.find(step => step.name === name)!.prepare(load)
-    requireRight(work, name)
+    requireRight(work, name) // one call, whose result is checked
     return work
   } catch (error) {
     return { problem: (error as Error).message }

@@ -60,7 +60,7 @@ export interface Subject {
 }
 
 /** Adds to the figures of a pass what others used of the machine meanwhile. */
-export async function besideOthers(subject: Subject, pass: () => Promise<Drive>): Promise<Sample> {
+export async function measureBesideOthers(subject: Subject, pass: () => Promise<Drive>): Promise<Sample> {
   collectGarbage()
   const { value, othersBusy } = await measured(() => subject.measured(pass))
   return { ...value, othersBusy }
@@ -70,7 +70,7 @@ interface RowLabel {
   readonly part: Part
   readonly store: StoreKind
   /** An operation, or in the part `memory` what each address has done. */
-  readonly subject: string
+  readonly about: string
   readonly batch?: number
   readonly addresses?: number
 }

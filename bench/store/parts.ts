@@ -8,7 +8,7 @@ import { meanOf } from '../report/report.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import { startEmbedded } from './embedded.ts'
 import type { FigureName, Run, Sample, Subject, SubjectOptions } from './figures.ts'
-import { besideOthers } from './figures.ts'
+import { measureBesideOthers } from './figures.ts'
 import { startRedis } from './redis.ts'
 import type { Operation, Visits } from './traffic.ts'
 import { buildVisits, challengeRequest, OPERATIONS, SITES, solutionRequest } from './traffic.ts'
@@ -61,8 +61,8 @@ function runCosts(store: StoreKind, sizes: Sizes): Promise<Run[]> {
       // A store that does nothing shows what the bench itself costs.
       const driver = await drive(HOLLOW_STORE, operation, visits, batch)
       const driverUs = (driver.cpuMs / driver.operations) * 1000
-      const sample = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
-      runs.push({ row: { part: 'costs', store, subject: operation, batch }, sample: { ...sample, driverUs } })
+      const sample = await measureBesideOthers(subject, () => drive(subject.store, operation, visits, batch))
+      runs.push({ row: { part: 'costs', store, about: operation, batch }, sample: { ...sample, driverUs } })
     }
     await checkKept(subject.store, visits)
     return runs
@@ -93,8 +93,8 @@ async function runMemory(store: StoreKind, { maxAddresses }: Sizes): Promise<Run
   const atLimits = Math.min(AT_LIMITS_ADDRESSES, Math.ceil(maxAddresses / AT_LIMITS_COST))
   const clock = { nowMs: Date.now() - MINUTE_MS } // fillToLimits moves it on by a minute, to about now
   return [
-    await filled(store, TYPICAL, typical, requests => fillTypical(requests, FIRST_VISITS, typical)),
-    await filled(store, AT_LIMITS, atLimits, requests => fillToLimits(requests, clock, atLimits), {
+    await filled(store, TYPICAL, typical, filling => fillTypical(filling, FIRST_VISITS, typical)),
+    await filled(store, AT_LIMITS, atLimits, filling => fillToLimits(filling, clock, atLimits), {
       clock: () => clock.nowMs,
     }),
   ]
@@ -113,7 +113,7 @@ function filled(
     await fill(subject.store)
     const [moreBytes, moreKeys] = [(await subject.stateBytes()) - bytes, (await subject.stateKeys()) - keys]
     const sample = { bytesPerAddress: moreBytes / addresses, keysPerAddress: moreKeys / addresses }
-    return { row: { part: 'memory' as const, store, subject: state, addresses }, sample }
+    return { row: { part: 'memory' as const, store, about: state, addresses }, sample }
   }
   return withSubject(store, measure, options)
 }
@@ -175,7 +175,7 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
       if (!atFewest.has(operation)) atFewest.set(operation, sample)
       const overFewest = (name: FigureName) => sample[name]! / atFewest.get(operation)![name]!
       const compared = { cpuOverFewest: overFewest(cpu), timeOverFewest: overFewest(time) }
-      const row = { part: 'growth', store, subject: operation, batch: sizes.batch, addresses } as const
+      const row = { part: 'growth', store, about: operation, batch: sizes.batch, addresses } as const
       runs.push({ row, sample: { ...sample, ...compared } })
     }
     tell(`growth, ${store}: ${addresses.toLocaleString('en')} addresses`)
@@ -199,7 +199,7 @@ function runRound(store: StoreKind, addresses: number, measured: number, sizes: 
     const samples = new Map<Operation, Sample>()
     for (const operation of BY_VISITORS) {
       const pass = () => drive(subject.store, operation, visits, sizes.batch)
-      samples.set(operation, await besideOthers(subject, pass))
+      samples.set(operation, await measureBesideOthers(subject, pass))
     }
     return samples
   }

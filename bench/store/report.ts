@@ -22,13 +22,13 @@ function aimsOf(rows: readonly Row[]): Aim[] {
   const costs = ['challenge', 'verification'].flatMap(operation => {
     const about = `Redis CPU of a ${operation} at most ${REDIS_US_MAX} us`
     const judged = rows.filter(
-      row => row.part === 'costs' && row.store === 'redis' && row.subject === operation,
+      row => row.part === 'costs' && row.store === 'redis' && row.about === operation,
     )
     return aimOf(about, judged, 'redisUs', REDIS_US_MAX)
   })
   const memory = [TYPICAL, AT_LIMITS].flatMap(state => {
     const about = `Redis memory of an address, ${state}, at most ${ADDRESS_BYTES_MAX} bytes`
-    const judged = rows.filter(({ store, subject }) => store === 'redis' && subject === state)
+    const judged = rows.filter(({ store, about }) => store === 'redis' && about === state)
     return aimOf(about, judged, 'bytesPerAddress', ADDRESS_BYTES_MAX)
   })
   return [...costs, ...memory, ...growthAim(rows, 'redis'), ...growthAim(rows, 'embedded')]
@@ -53,7 +53,7 @@ const SHOWN: readonly FigureName[] = ['redisUs', 'storeUs', 'scriptUs', 'bytesPe
 
 /** One line for each run, while people wait. */
 export function progressLine({ row, sample }: Run): string {
-  const { part, store, subject, batch, addresses } = row
+  const { part, store, about, batch, addresses } = row
   // The store process has no time of scripts: its time is seen at the client.
   const shown: readonly FigureName[] = store === 'embedded' ? [...SHOWN, 'wallUs', 'clientUs'] : SHOWN
   const figures = shown.flatMap(name =>
@@ -63,7 +63,7 @@ export function progressLine({ row, sample }: Run): string {
     batch === undefined ? [] : `batch ${batch}`,
     addresses === undefined ? [] : `${addresses.toLocaleString('en')} addresses`,
   ]
-  return `${[part, store, subject, ...sizes.flat()].join(', ')}: ${figures.join(', ')}`
+  return `${[part, store, about, ...sizes.flat()].join(', ')}: ${figures.join(', ')}`
 }
 
 const LEGENDS: Readonly<Record<Part, string>> = {
@@ -86,12 +86,12 @@ export function reportOf({ options, surroundings, rows, aims }: StoreReport): st
 }
 
 const STORE: Cell<Row> = [left('store'), ({ store }) => store]
-const OPERATION: Cell<Row> = [left('operation'), ({ subject }) => subject]
+const OPERATION: Cell<Row> = [left('operation'), ({ about }) => about]
 const BATCH: Cell<Row> = [right('batch'), ({ batch }) => String(batch)]
 const ADDRESSES: Cell<Row> = [right('addresses'), ({ addresses }) => addresses!.toLocaleString('en')]
 const LABELS: Readonly<Record<Part, readonly Cell<Row>[]>> = {
   costs: [OPERATION, BATCH],
-  memory: [STORE, [left('address has'), ({ subject }) => subject], ADDRESSES],
+  memory: [STORE, [left('address has'), ({ about }) => about], ADDRESSES],
   growth: [OPERATION, ADDRESSES],
 }
 

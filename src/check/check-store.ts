@@ -157,13 +157,14 @@ async function tryOne(store: RequestStore): Promise<void> {
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + VALID_MS
   const siteKey = `check ${nonce}` // This is no site's key. Such a request has the site's tag 0, and its limit 0, which is none.
-  // With `counts` false no meter counts the proof, so `free` is not needed, and the store only reads the times of these names.
+  // With `counts` false no meter counts the proof, so `free` is not needed, and of these names (AddressTags.firstProofNames; the second
+  // is made up) the store only reads whether there is a time.
   const firstProofs = ['e:born', 'e:born:check'] as const
   const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [], counts: false }
   const visit = { addressKey, siteTag: 0, addressLimit: AMPLE_LIMIT, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(visit, done))
   expect(challenge.status, 'admitted', 'a challenge')
-  // The epoch of a nonce is that of the memory with its address, the epoch of a token that of the memory with its site (store.ts).
+  // The epoch of a nonce is that of its address's shard, the epoch of a token that of its site's (store.ts).
   const storeEpoch = store.epochOf(addressKey)!
   const solution = { ...visit, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
   const spendNonce = () =>

@@ -38,8 +38,10 @@ const ABSENT = {
 }
 
 /**
- * Reads the request of a client, who shares the connection with nobody: a second length could hide only a request of its own. Takes
+ * Reads the request of a client, who shares the connection with nobody: a second length could smuggle only a request of its own. Takes
  * 0.08 us a header that is read, however many the request has.
+ *
+ * @param isCrossOrigin whether pages of any origin may call the endpoint (`ExchangeRules`)
  */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const isPost = request.getMethod() === 'post'
@@ -113,7 +115,7 @@ function takeHeader(name: string, value: string): void {
   }
 }
 
-/** True if it is clear where the body ends, so that the request can be refused without an exchange. */
+/** True if it is clear where the body ends, so that the request can be refused without an exchange. Only a proxy's can have two lengths that matter. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   return trustedProxies.isEmpty || readProxyHead(request).framing === 'length'

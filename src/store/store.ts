@@ -21,14 +21,14 @@ export type Done<Answer> = (answer: Answer) => void
 export interface ChallengeRequest {
   /** A key from `AddressTags.keyOf`; with a suffix where requests count apart from the address's others (domain/address-tags.ts). */
   readonly addressKey: string
-  /** Stands for the site in an address log: 1 to 2^21 - 1; 0 for an unknown site. */
+  /** Stands for the site in the store's record of an address (domain/address-log.ts): 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
   readonly addressLimit: number
   /** What the address may request at this site; 0 for an unknown site. */
   readonly siteLimit: number
   /** undefined if the request will be refused whatever the meters are. */
   readonly metering: Metering | undefined
-  /** Overrides the setting; see client/bridge.ts. */
+  /** The site's own setting, in place of POWGATE_FAIL_OPEN (client/bridge.ts). */
   readonly failOpen?: boolean | undefined
 }
 
@@ -162,11 +162,11 @@ export interface RequestStore {
    * The epoch that challenges are bound to, of address and site. The site's counts too, because a solution must not yield a
    * second token once the first one's redemption record may be lost.
    *
-   * @returns undefined until this worker has reached both memories, and while a Redis with the site's is away; if the endpoint may fail
-   * open, only until that has lasted for POWGATE_FAIL_OPEN_AFTER_SECONDS
+   * @returns undefined until this worker has reached both shards, and while the site's is away; if the endpoint may fail open, the last
+   * epoch again once that has lasted for POWGATE_FAIL_OPEN_AFTER_SECONDS
    */
   nonceEpoch(addressKey: string, siteKey: string, mayFailOpen: boolean): number | undefined
-  /** What nonceEpoch gives for other addresses, by their shards: under these, nonces of theirs are read. Empty if there is one shard. */
+  /** What nonceEpoch gives for addresses of the other shards, to tell a nonce of another address from a forged one. Empty if there is one shard. */
   nonceEpochs(siteKey: string): readonly number[]
   /** What nonceEpoch may have given before, by the last three former epochs that this worker has met of each shard. */
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]

@@ -38,15 +38,7 @@ test('effect.md tells every aim that a puzzle misses, and how many are met with 
 
 test('people have recovered when a minute is as before the attack; never if the last minute of the scenario is not', () => {
   const addresses = { addresses: 1 }
-  const attack = {
-    name: 'a',
-    rate: 1,
-    from: 1,
-    to: 2,
-    addresses,
-    work: 'none',
-    address: 'free',
-  } as const
+  const attack = { name: 'a', rate: 1, from: 1, to: 2, addresses, work: 'none', address: 'free' } as const
   const scenario = { name: 'a scenario', about: '', minutes: 4, people: [], attacks: [attack] }
   /** @param bits of one challenge at the start of each minute; the attack lasts for the second minute */
   const recoverySeconds = (...bits: number[]) => {
@@ -55,6 +47,7 @@ test('people have recovered when a minute is as before the attack; never if the 
     return figuresOf(scenario, measure).recoverySeconds
   }
   assert.equal(recoverySeconds(18, 22, 18, 18), 0)
+  // The minute from the attack's end on is hard, the one that begins 10 s later (the step) is not.
   assert.equal(recoverySeconds(18, 22, 22, 18), 10)
   assert.equal(recoverySeconds(18, 22, 22, 22), Infinity)
 })

@@ -1,6 +1,7 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts explains the rules):  | at, Unix ms 8 | recent 4 | usual 8 |
--- They have numbers, in the order of the call's keys. 1 is the time of the shard's first proof; 2 that of the first under the present
--- names of networks, hashes keyed by the first secret. Both are rewritten daily, lest they expire: | renewed 8 | zero 4 | born 8 |
+-- They have numbers, in the order of the call's keys, from 3 on. Numbers 1 and 2 are two times of the same form, rewritten daily lest they
+-- expire: | renewed 8 | zero 4 | born 8 |. 1 is when the shard's first proof came, which is the age of its sites' meters; 2 when the first
+-- under the present secret came, the age of its networks' meters, whose names that secret makes.
 -- From time.lua: wall
 -- From shared.lua: call, pack, unpack_bytes, meter_count, values, EPOCH_KEYS, at_end, seconds_text, shares_step
 -- From scripts.ts: NETWORK_RECENT_MS, SITE_RECENT_MS, USUAL_MS, BUDGET_FACTOR, LEARNED_SHARE, LEARNS_ALL_MS, RETURNING_PROOFS
@@ -38,8 +39,9 @@ end
 -- the first hour, while nothing is known to be usual.
 local function add(number, proofs, recent_ms, free, meter_age)
   local meter = meter_of(number, recent_ms)
-  -- Adding a proof and taking it back use one rate, the one before the proof: with two, a part of the proof would stay. If the proof
-  -- was the only one and has faded since, that rate is below 0, so below `learned_rate`: the share is 1, and all is taken back.
+  -- Adding a proof (`recent` is 5, the rate of 5) and taking it back (`recent` is 6 by then, the rate of 5 again) use one rate, so they
+  -- have one share; otherwise a part of the proof would stay. If it was the only one, and has faded to 0.9, the rate of -0.1 gives the
+  -- share 1: all is taken back.
   local rate_before = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-meter_age / USUAL_MS))) -- milliseconds that `usual` stands for
   local learned_rate = LEARNED_SHARE * math.max(free, BUDGET_FACTOR * meter.usual * MINUTE_MS / gathered)
