@@ -1,12 +1,10 @@
 /** Runs the service: `node dist/main.js`, or `powgate serve`, which loads this. */
 
 import cluster from 'node:cluster'
-import { realpathSync } from 'node:fs'
 
 await import('./process/early-signals.ts')
-const [, program = '', ...typed] = process.argv
-// The program may be started through a link.
-if (cluster.isPrimary && typed.length > 0 && realpathSync(program) === import.meta.filename) {
+const [, program, ...typed] = process.argv
+if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   const { shellWord } = await import('./config/config.ts')
   const command = ['node', program.replace(/main\.js$/, 'cli/main.js'), ...typed].map(shellWord).join(' ')
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)

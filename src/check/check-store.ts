@@ -90,7 +90,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<readon
   const existing = nearestExisting(dataDir)
   prepareDataDir(existing, { makes: false }) // only checks it
   const { uid } = statSync(existing)
-  if (uid !== 0 && process.getuid?.() === 0)
+  if (existing === dataDir && uid !== 0 && process.getuid?.() === 0)
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${existing} belongs to user ${uid}, who may lack a permission that root has: check again with sudo -u '#${uid}'`,
     )

@@ -117,11 +117,11 @@ function add(
   pricing: Pricing,
 ): void {
   // Adding a proof and taking it back use one rate, the one before the proof: with two, a part of the proof would stay. If the proof
-  // was the only one and has faded since, that rate is below 0, so below `learned`: the share is 1, and all is taken back.
+  // was the only one and has faded since, that rate is below 0, so below `learnedRate`: the share is 1, and all is taken back.
   const recentBefore = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: recentBefore, usual: meter.usual }, ageMs, recentMs, pricing)
-  const learned = pricing.learnedShare * budgetOf(rates, free, pricing)
-  const share = ageMs < pricing.learnsAllMs || rates.recent <= learned ? 1 : learned / rates.recent
+  const learnedRate = pricing.learnedShare * budgetOf(rates, free, pricing)
+  const share = ageMs < pricing.learnsAllMs || rates.recent <= learnedRate ? 1 : learnedRate / rates.recent
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }

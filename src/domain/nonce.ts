@@ -203,7 +203,7 @@ function macOfAddress(mac: string, address: Address): string {
 const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Record<PuzzleName, number>
 /** 99.9 % of clients need at most this multiple of the mean number of tries. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
-/** Used nonces are kept for a lifetime, so it has an end: at the highest difficulties, the slowest device does not finish in time. */
+/** Used nonces are kept for a lifetime, so it has an end: with HashWX of 26 bits and more, the slowest device may not finish in time. */
 const LIFETIME_MS_MAX = 600_000
 
 /** @param floorMs the setting; the lifetime is longer if the slowest device needs it */

@@ -66,7 +66,7 @@ interface Redeemable {
   readonly verdict: 'redeemable'
   readonly caller: AcceptedCaller
   readonly claims: TokenClaims
-  /** undefined for a test key that passes: it redeems no token, and neither log nor metrics count it (`Reply.ending`). */
+  /** undefined for a test key that passes: it redeems no token, and has no ending: the log lacks it, metrics count it as `ok`. */
   readonly redeem: TokenRedemption | undefined
   /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
@@ -284,11 +284,11 @@ function replyTo(
   admission: RedemptionAdmission,
 ): Reply {
   const isRefusedAnyway = attempt.verdict === 'refused'
-  const subject = subjectOf(caller, keyId, attempt)
+  const subject = () => subjectOf(caller, keyId, attempt)
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, isRefusedAnyway, sitePolicies(caller), subject)
+    return notAdmittedReply(style, admission, isRefusedAnyway, sitePolicies(caller), subject())
   const conclusion = conclude(attempt, admission)
-  if (isRefusal(conclusion)) return refusalReply(style, conclusion, subject)
+  if (isRefusal(conclusion)) return refusalReply(style, conclusion, subject())
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const ending: Redeemed | undefined = redeem && { kind: 'redeemed', apiKey, claims }

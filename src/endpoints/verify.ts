@@ -92,7 +92,8 @@ export function verify(service: Service): Endpoint {
   const admit = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
     const attempt = attemptOf(service, found, body, exchange.contentType)
-    // Nothing can be answered while the shard of the address or of the site is away, so nothing is charged.
+    // Without an epoch of both shards (one was never reached, or the site's is away and may not fail open) no nonce can be read, so
+    // nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
       return exchange.refuse(attempt.refusal, attempt)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
@@ -152,7 +153,7 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
   // During a rotation another host may have signed with another secret, under which the address may be on another Cluster shard. The
-  // last refusal is answered: 503, if that shard is away.
+  // last refusal is answered: 503, if this worker has not reached that shard yet.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.translated(visit.addressKey, address)

@@ -60,7 +60,9 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
   })
   found.dropEarlier()
-  const nonces = new Set<unknown>(found.records.flatMap(({ nonce }) => nonce ?? []))
+  const nonces = new Set<unknown>(
+    found.records.flatMap(({ nonce }) => (typeof nonce === 'string' ? nonce : [])),
+  )
   if (kind !== 'nonce' && nonces.size > 0)
     await eachLine(paths, stdinFd, line => {
       const record = line.includes('nonce') ? parseLine(line) : undefined

@@ -135,7 +135,7 @@ interface Operation {
   readonly examples: Json
   /**
    * Reasons for its refusals, without COMMON_REASONS. Those with the same status and code are one answer: the first is its example, and
-   * others may lack here. But list `body-shape`, by which the answer has its property `field`.
+   * the others may be left out. But list `body-shape`, by which the answer has its property `field`.
    */
   readonly reasons: readonly Reason[]
 }

@@ -64,10 +64,13 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, revision, records }
 }
 
-/** A key of the file is written if the store lacks it, or has an older copy, be it of another site or secret. One without a time replaces none. */
+/**
+ * A key of the file is written if the store lacks it, or has an older copy (even of another site or secret) that it would not revive. One
+ * without a time replaces none.
+ */
 function replaces(key: KeyEntry, stored: ApiKeyRecord | undefined): boolean {
   if (stored === undefined) return true
-  // A store that never heard of the revocation may have a newer copy.
+  // The store that the file is from may have missed the revocation, and changed the key later.
   const wouldRevive = stored.revokedAt !== null && (key.revokedAt ?? null) === null
   return timeOf(key) > updatedAtOf(stored) && !wouldRevive
 }
@@ -130,6 +133,6 @@ async function keyProblems(
     ]
   }
   return [
-    `apiKeys: ${id} is in the store with another site or secretSha256, is not older, and stays so: a new key has an id of its own`,
+    `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
   ]
 }

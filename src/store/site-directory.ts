@@ -247,7 +247,7 @@ export class RecordCache<Thing> {
       this.#unknown.set(key, this.#options.now() + UNKNOWN_MS)
     } else {
       const evicted = before === undefined ? makeRoom(this.#cached, this.#options.cachedMax) : undefined
-      for (const keys of [this.#lost, this.#unasked]) keys.delete(evicted ?? '')
+      if (evicted !== undefined) for (const keys of [this.#lost, this.#unasked]) keys.delete(evicted)
       this.#cached.set(key, thing)
     }
   }

@@ -7,8 +7,8 @@
  *   head    | next epoch 4 | time of the last check 4 | expected time 4 | last epoch 4 | batches seen 8 | meters 2 |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  *
- * redis/lua/epoch.lua says what the head's times are for. client/requests.ts lists the letters with their Lua files, whose headers say
- * what an operation's fields and answers mean; P is the probe (probe-1.lua).
+ * redis/lua/epoch.lua says what the head's times are for. client/requests.ts lists the letters with their Lua files, and `first` and
+ * `second` of their answers; the headers of these files say the rest; P is the probe (probe-1.lua).
  */
 
 /** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */

@@ -22,12 +22,12 @@ interface Verification {
   controller: AbortController
 }
 
+const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(' ')
+
 /** powgate.d.ts describes what integrators may rely on. `defineProperties` below adds the properties of the attributes. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
-  static readonly observedAttributes = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(
-    ' ',
-  )
+  static readonly observedAttributes = OBSERVED
 
   readonly #internals = internalsOf(this)
   readonly #view: View

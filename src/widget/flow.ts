@@ -22,7 +22,7 @@ const ROUNDS_MAX = 4
 /** Error code: the device could not solve the challenge while it was worth it. */
 const TOO_SLOW = 'outlived'
 
-/** Errors after which another round may succeed: with a fresh challenge, or after `solver` in another mode, as modes.ts refuses this one. */
+/** Errors after which another round may succeed: with a fresh challenge, and after `solver` in another mode (modes.ts), if any is left. */
 const RETRIED_CODES = [TOO_SLOW, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 type FlowSettings = CallSettings &

@@ -85,7 +85,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   ): void
 }
 
-/** Texts that attributes `text-KEY` replace: docs/howto/add-a-language.md says where each is shown. */
+/** Texts that attributes `text-KEY` replace: powgate's docs/howto/add-a-language.md says where each is shown. */
 export type PowGateTextKey =
   | 'label'
   | 'ready'
@@ -122,7 +122,7 @@ export type PowGateAttributes = {
   /** Name of the form field; by default `powgate-token`. */
   name?: string
   disabled?: boolean
-  /** Texts of yours, named as Turnstile does. The token holds both, and /siteverify tells them to your backend. */
+  /** Your own texts, as Turnstile's attributes of the same names. The token holds both, and /siteverify tells them to your backend. */
   action?: string
   cdata?: string
   lang?: string

@@ -13,7 +13,7 @@ const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies M
 /** null if the page loads this script as a module. */
 const script = unclobbered(document).currentScript as HTMLScriptElement | null
 
-/** True if the page pins this script by `integrity`. Then other scripts that get the page's rights must fit ASSET_PINS (modes.ts). */
+/** True if the page pins this script by `integrity`. Then other scripts that get the page's rights must fit ASSET_PINS (modes.ts), but for a worker's own file. */
 export const isPinned = !!script?.integrity
 /** The nonce of the page's policy, for scripts that we add. */
 export const scriptNonce = script?.nonce

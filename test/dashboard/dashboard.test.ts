@@ -172,7 +172,7 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   await page.locator('body[data-loaded]').waitFor()
   await plot.press('Home')
   const leftOf = async (line: string) => Number(await page.locator(line).first().getAttribute('x1'))
-  assert.ok((await leftOf('.pointer line')) >= (await leftOf('line.base')), 'on the axis')
+  assert.ok((await leftOf('.pointer line')) >= (await leftOf('line.axis')), 'on the axis')
 })
 
 test('a tab in the background asks nothing, and does not say that nothing answers', async t => {

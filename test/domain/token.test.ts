@@ -155,8 +155,8 @@ test('a token that states another version, though signed by the same key, is mal
     [longest, 3],
     [longest, 5],
   ] as const) {
-    const [issuedAtMs, nonce, counter, claimsText] = mintToken(keyring, some).split('|')
-    const sealed = Buffer.from(claimsText!, 'base64url')
+    const [issuedAtMs, nonce, counter, sealedText] = mintToken(keyring, some).split('|')
+    const sealed = Buffer.from(sealedText!, 'base64url')
     sealed[0] = (version << 4) | (sealed[0]! & 0x0f) // the lower half, a key id, stays
     const text = `${issuedAtMs}|${nonce}|${counter}|${sealed.toString('base64url')}|`
     const { tokenMac } = keyring.signing

@@ -1,6 +1,6 @@
 /**
  * The head of a shard's calls (../wire.ts): tells the server what its last reply said, and its present time as far as this host can
- * predict it. By these lua/epoch.lua notices that records may be lost, or that the server's clock was set. `meterCount` is the batch's.
+ * predict it. By these lua/epoch.lua notices that records may be lost, or that the server's clock was set.
  */
 
 import { randomInt } from 'node:crypto'

@@ -21,7 +21,7 @@ const FORGOTTEN_MS = 10_000
 /** At the start, a store of which half of the shards are up is ready only after this time, in which the others may follow. */
 const START_MS = 1000
 
-/** What the log has in place of a cause once all shards answer: the Lua scripts are all that a store must run. */
+/** What the log has in place of a cause once all shards answer. The store process, which runs no Lua, has it, too. */
 const NO_CAUSE = 'the scripts run'
 
 export class ShardHealth {

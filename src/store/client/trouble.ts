@@ -8,7 +8,7 @@ import type { StoreTrouble } from '../store.ts'
 /** Errors of a script whose user may not run one of its commands. */
 export const NOT_ALLOWED = /can't run this command|no permissions to run/
 
-/** Answers that end the waiting for a store, because it would say the same again. They have capitals, which the names of hosts lack. */
+/** Answers that end the waiting for a store, because it would say the same again. Case counts, because errors name hosts, too. */
 const REFUSALS = new RegExp(`WRONGPASS|NOAUTH|NOPERM|invalid password|${NOT_ALLOWED.source}`)
 /** Said by ExplainingConnector (ioredis.ts) in the process whose `troubleOf` compares it, so both are always of one version. */
 export const OTHER_LAYOUT =

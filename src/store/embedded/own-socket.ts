@@ -31,21 +31,29 @@ export interface OwnerOptions {
 /** Waits until no other process has the socket. @throws OperatorError */
 export async function ownSocket({ dataDir, onWaiting, waitMs = WAIT_MS }: OwnerOptions) {
   const path = socketPath(dataDir)
-  const giveUpAt = performance.now() + waitMs
-  for (let isReported = false; ; ) {
+  let giveUpAt = performance.now() + waitMs
+  let isReported = false
+  let wasEnding = false
+  for (;;) {
     const owner = lstatSync(path, { throwIfNoEntry: false }) && (await askToLeave(path))
     if (owner === 'none') await removeDeadSocket(path)
     else if (owner === undefined) {
       const server = await tryToOwn(path)
       if (server !== undefined) return { server, path }
     } else {
-      const who = owner === 'ends' ? 'a process that does not end' : owner.who
+      const isEnding = owner === 'ends'
+      // An owner that saves its state gets the whole time for that.
+      if (isEnding && !wasEnding) giveUpAt = performance.now() + waitMs
+      wasEnding = isEnding
+      const who = isEnding ? 'a process that does not end' : owner.who
       if (performance.now() > giveUpAt)
         throw new OperatorError(
           `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${who}: end that first, or give each service a directory of its own`,
         )
-      if (owner !== 'ends' && !isReported) onWaiting?.(who)
-      isReported ||= owner !== 'ends'
+      if (!isEnding && !isReported) {
+        onWaiting?.(who)
+        isReported = true
+      }
       await sleep(RETRY_MS)
     }
   }

@@ -59,7 +59,7 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local is_note_off = not is_lost and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
   local is_clock_set = is_note_off and expected == NO_TIME -- 5c
   if is_note_off and not is_clock_set then
-    -- 5a, by a forecast from this epoch. Times are modulo WRAP (4.7 h): if the clock was set by that, the note is too old or of the future.
+    -- 5a, by a forecast from this epoch. Times are modulo WRAP (4.6 h): if the clock was set by that, the note is too old or of the future.
     local is_confirmed = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
       and (now - expected + CLOCK_OFF_MAX) % WRAP <= 2 * CLOCK_OFF_MAX -- at most CLOCK_OFF_MAX, either way
     if not is_confirmed then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end -- 5b

@@ -4,9 +4,9 @@
 --   held_time, seconds_text, step_ms, shares_step
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8
--- A label is kind * KIND + site tag. Kinds are 0 challenge, 1 accepted proof, 2 failed and 3 no proof, so labels stay below MARK.
+-- A label is kind * KIND + site tag. Kinds are 0 challenge, 1 verification with a nonce to spend, 2 failed and 3 no proof, so labels stay below MARK.
 local KIND = 2097152
-local ACCEPTED, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; below ACCEPTED are challenges
+local VERIFICATIONS, FAILURES, NO_PROOFS = KIND, 2 * KIND, 3 * KIND -- where each kind's labels start; below VERIFICATIONS are challenges
 local MARK = 8388608 -- from here on, a label is the upper 3 bytes of a mark, and the count its lower 2
 local CHUNK = 256 -- the entries of an address at both usual limits are one chunk: 20 us; several chunks take twice as long
 
@@ -51,7 +51,7 @@ local function log_wait(entries, size, time, is_challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
     local age = (time - entries[index]) % WRAP
-    if label < MARK and age < WINDOW_MS and (label < ACCEPTED) == is_challenge and (not tag or label % KIND == tag) then
+    if label < MARK and age < WINDOW_MS and (label < VERIFICATIONS) == is_challenge and (not tag or label % KIND == tag) then
       excess = excess - entries[index + 2]
       if excess <= 0 then return WINDOW_MS - age end
     end
@@ -127,8 +127,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= FAILURES and entry_label < NO_PROOFS then failures = failures + count end
-      if entry_label >= ACCEPTED and entry_label < FAILURES then accepted_count = accepted_count + count end
-      if (entry_label < ACCEPTED) == is_challenge then -- /challenge and /verify are limited apart
+      if entry_label >= VERIFICATIONS and entry_label < FAILURES then accepted_count = accepted_count + count end
+      if (entry_label < VERIFICATIONS) == is_challenge then -- /challenge and /verify are limited apart
         address_count = address_count + count
         if of_site then site_count = site_count + count end
       end
