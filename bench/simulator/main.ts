@@ -42,7 +42,8 @@ the attack until people's bits are as before; others: what the attack adds to th
 who share the attackers' addresses, if somebody does. Work shows what a proof costs the attacker; p95 and p99 over p50 show how much
 the luck of a search decides the wait.
 
-Of --against-service, --aims and --beside the first counts; --only and --json go with --beside, or with none of them.`
+Of --against-service, --aims and --beside the first counts; of --scenario, --only and --busy, too. --scenario, --only and --json go
+with --beside, or with none of the three; back is null in JSON if people's bits stay high.`
 
 const SERVICE_SECONDS = 300
 

@@ -89,7 +89,7 @@ export function scenarioOf(path: string): Scenario {
   try {
     const scenario = JSON.parse(readFileSync(path, 'utf8'))
     if (scenario.minutes > 0 && Array.isArray(scenario.people)) return scenario
-    throw new Error('expected an object with name, about, minutes, people and attacks')
+    throw new Error('expected an object with at least name, minutes and people')
   } catch (error) {
     throw new ToolError(`--scenario: ${path}: ${(error as Error).message}`)
   }

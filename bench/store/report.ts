@@ -72,7 +72,7 @@ Script us includes the commands that scripts run, and any time in which the syst
   memory:
     'Memory: used_memory of Redis, all its keys and tables; resident memory of the store process, garbage included. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
   growth:
-    'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
+    'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition. A store process is warm: its addresses came before, and were forgotten.',
 }
 
 export function reportOf({ options, surroundings, rows, aims }: StoreReport): string {

@@ -74,7 +74,7 @@ test('effect: a scenario of one’s own', async () => {
   writeFileSync(path, JSON.stringify({ name: 'mine', minutes: 2, people }))
   const { scenario, all } = await reportOf(`effect --scenario ${path} --speed 1`)
   assert.ok(scenario === 'mine' && all.p50 > 0)
-  const stderr = /^--scenario: package\.json: expected an object with name, about, minutes, people .*\n$/
+  const stderr = /^--scenario: package\.json: expected an object with at least name, .*\n$/
   await assert.rejects(runBench('effect --scenario package.json'), { code: 1, stderr })
 })
 

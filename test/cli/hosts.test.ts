@@ -68,7 +68,7 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
 })
 
 test('a host whose clock is ten minutes ahead is told', async () => {
-  const { living } = await store.livingHosts()
+  const living = (await store.livingHosts()).living.filter(({ name }) => name !== 'zz:8080')
   const now = Date.now
   const clock = mock.method(Date, 'now', () => now() + 600_000)
   await store.noteHost('ahead', { ...living[0]!, id: 'ahead', name: 'zz:8080' }) // a note has the time of who writes it

@@ -92,7 +92,7 @@ test('score: 1 without suspicion; each flag takes off its weight, but a common o
     assert.equal(scoreOf({ ...honest, environment: { [flag]: false } }).score, 1)
   }
   assert.deepEqual(scoreOf({ ...honest, environment: undefined }).reasons, ['environmentMissing'])
-  for (const isSet of Object.values(PLAIN_ENVIRONMENT)) assert.equal(isSet, false)
+  assert.deepEqual(PLAIN_ENVIRONMENT, Object.fromEntries(FLAGS.map(flag => [flag, false])))
 })
 
 test('score: the signals that the server measures, each at its bound', () => {

@@ -62,12 +62,12 @@ export function noteText(outlet: Outlet, text: string): void {
 const ANSWERS_MAX = 20_000
 const answers = new Set<string>()
 
-/** Records an answer, unless it is a token that was requested. Most errors are repeated, but for their ids, so each is recorded once. */
+/** Records an answer, unless it is a token that was requested. Most errors are repeated, but for their ids and dates, so each is recorded once. */
 export function noteAnswer(url: string, status: number, body: string, headers: IncomingHttpHeaders): void {
   if (DIR === undefined) return
   const path = new URL(url).pathname
   if (path === '/verify' && status === 200) return
-  const { 'x-request-id': _, ...others } = headers
+  const { 'x-request-id': _, date: __, ...others } = headers
   const answer = body + JSON.stringify(others)
   if (answers.has(answer) || answers.size >= ANSWERS_MAX) return
   answers.add(answer)

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomInt } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { test } from 'node:test'
+import { afterEach, test } from 'node:test'
 import { newApiKey, newSiteKey } from '../../src/domain/site.ts'
 import { Subject, UNKNOWN_SITE_KEY, wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT, solutionOf, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { storePid, workerPids } from '../harness/processes.ts'
+import { leftovers, storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection, requestText } from '../harness/raw-http.ts'
 import { ALWAYS_EASY, type TestSite } from '../harness/service.ts'
 import { numbers } from '../harness/values.ts'
@@ -28,6 +28,11 @@ const LIMITS_ENV = {
   POWGATE_LIMIT_REDEEM_ADDRESS: '5',
   POWGATE_LIMIT_REDEEM_API_KEY: '8',
 }
+
+/** Whatever a test has started ends with it. */
+afterEach(async () => {
+  for (const server of [...leftovers].reverse()) await server.stop()
+})
 
 /** Sends requests that pass, fail, are refused, and are limited by every limit of LIMITS_ENV. */
 async function sendAll({ client, site, url }: Subject, other: TestSite): Promise<Sent> {

@@ -136,7 +136,7 @@ class Run {
     const networks = [ownerMeter(addressKey), `e:${this.#name}wide`]
     const meters = [siteMeter(this.#siteKey(operation)), ...(operation.hasNetworks ? networks : [])]
     // So few are free that rates exceed half a budget, above which less is learned as usual. Stores learn so once they are an hour old,
-    // which these become during the test, since all runs have one time of the first proof.
+    // which these become during the test, since all runs have one time of the first proof: only the whole test repeats a failure.
     const free = operation.hasNetworks ? [120, 4, 24] : [12]
     const metering = { firstProofs: ['e:born', 'e:born:test'] as const, meters, free, counts }
     return {

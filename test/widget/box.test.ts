@@ -30,6 +30,7 @@ const view = new View(place.attachShadow({ mode: 'open' }), () => {})
 globalThis.measure = async (code, file) => {
   globalThis.fetch = async () => new Response(file)
   const language = await loadLanguage(code, '')
+  if (language.code !== code) throw new Error(code + ' did not load')
   const { texts } = language
   view.setLanguage(language)
   const wait = texts.wait.replace('{s}', durationText(language, 90, true))

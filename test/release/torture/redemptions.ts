@@ -4,7 +4,7 @@ import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../../src/domain/nonce.ts'
 import { mintToken, type TokenClaims } from '../../../src/domain/token.ts'
-import { NONCE_LENGTH } from '../../../src/protocol/proof.ts'
+import { NONCE_LENGTH, NONCE_TIME_ZERO_MS } from '../../../src/protocol/proof.ts'
 import type { Random } from '../../harness/random.ts'
 import { TEST_SECRET } from '../../harness/service.ts'
 import type { History } from './history.ts'
@@ -26,10 +26,13 @@ export function nonceOf(claims: MintedClaims, random: Random, siteKey: string, f
 }
 
 export function tokenOf(claims: MintedClaims, random: Random): string {
+  const issuedAtMs = Date.now()
+  // A nonce starts with its time, 41 bits of which these are the first 32: the record of its redemption ends by it.
+  const time = Math.floor((issuedAtMs - NONCE_TIME_ZERO_MS) / 512)
   return mintToken(keyring, {
     ...claims,
-    issuedAtMs: Date.now(),
-    nonce: random.hex(NONCE_LENGTH), // a redemption compares it, but does not read it
+    issuedAtMs,
+    nonce: time.toString(16).padStart(8, '0') + random.hex(NONCE_LENGTH - 8),
     counter: random.below(2 ** 31),
     address: ANY_VISITOR,
     score: 1,

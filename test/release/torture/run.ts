@@ -23,7 +23,7 @@ interface RunOptions {
 }
 
 const PROBLEMS_MAX = 5000
-/** The event in the log of an exception that nobody caught. */
+/** The event in the log of an exception that the code did not foresee, in a request or outside. */
 const FAULT = '"event":"fault"'
 
 class Records {
