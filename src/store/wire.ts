@@ -21,6 +21,8 @@ export const METERS_AT = KEYS_AT + EPOCH_KEYS
 
 /** Stands in the head for a time that is not known. Milliseconds modulo 2^24 fit in 3 bytes; with 4, no time is equal to this. */
 export const NO_TIME = 2 ** 32 - 1
+/** Stands in the head for the time of the last check: since the last reply, the shard's slot was between two nodes of a Cluster. */
+export const SLOT_MOVED = NO_TIME - 1
 /** Offsets in the head. */
 export const HEAD = {
   nextEpoch: 0,

@@ -32,7 +32,14 @@ const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^(timeout|Command timed out)$/, 'no answer in time'],
   [/^(Reached the max retries|Command aborted due)/, 'the connection ended before the answer'],
   [/^OOM command not allowed/, 'Redis is full: raise its maxmemory'],
-  [/^(TRYAGAIN|ASK) /, 'a slot is being moved; if no move is under way: redis-cli --cluster fix'],
+  [
+    /^(TRYAGAIN|ASK) /,
+    'a slot is being moved; if the move was broken off: start or forget its dead node, then redis-cli --cluster fix HOST:PORT',
+  ],
+  [
+    /^ERR The user executing the script can't run/,
+    'the Redis user lacks the right to a command, which powgate check names',
+  ],
   [/please report (this|it)\.$/i, "it does not speak Redis' protocol"],
 ]
 

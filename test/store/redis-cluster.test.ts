@@ -155,7 +155,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   changes.length = 0
   const from = await cluster.primaryOf(SITE_SLOT)
   const to = (await cluster.primaries()).find(server => server !== from)!
-  const moves = /^15 of 16 shards answer: (a slot is being moved; .*fix \(127.0.0.1:\d+\)$|MOVED )/
+  const moves = /^15 of 16 shards answer: (a slot is being moved; .*fix HOST:PORT \(127.0.0.1:\d+\)$|MOVED )/
   const epoch = store.requests.epochOf(SITE)
   const redeem = redeemable(store)
   await cluster.migrate(SITE_SLOT, to, async () => {
@@ -188,6 +188,27 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
     if (server !== to) await server.ask('cluster', 'setslot', SITE_SLOT, 'node', fromId)
   const redeems = async () => (await tokenOn(store, { redeem: redeemable(store) })) === 'redeemed'
   await eventually(60_000, 'its slot is found', redeems)
+})
+
+test('redis cluster: a move of a slot is broken off, and the other node has lost what had moved: nothing is redeemed twice', async t => {
+  const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, PARTIAL)
+  const from = await cluster.primaryOf(SITE_SLOT)
+  const to = (await cluster.primaries()).find(server => server !== from)!
+  const redeem = redeemable(store)
+  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+  const [fromId, toId] = await Promise.all([from, to].map(server => server.ask('cluster', 'myid')))
+  await to.ask('cluster', 'setslot', SITE_SLOT, 'importing', String(fromId))
+  await from.ask('cluster', 'setslot', SITE_SLOT, 'migrating', String(toId))
+  const keys = (await from.ask('cluster', 'getkeysinslot', SITE_SLOT, 100)) as string[]
+  const records = keys.filter(key => key.endsWith(`r:${redeem.nonce}`))
+  assert.equal(records.length, 1)
+  await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...records)
+  // No request comes meanwhile: a probe meets the move.
+  await eventually(60_000, 'the move is met', () => store.health.describe().includes('a slot is being moved'))
+  await to.ask('flushall')
+  for (const server of [from, to]) await server.ask('cluster', 'setslot', SITE_SLOT, 'stable')
+  await eventually(60_000, 'the shard is found', () => store.health.describe().startsWith('16 of 16'))
+  assert.equal(await tokenOn(store, { redeem }), 'forgotten')
 })
 
 test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {

@@ -6,7 +6,7 @@
 import { randomInt } from 'node:crypto'
 import { readUInt24 } from '../../domain/bytes.ts'
 import { WRAP_MASK } from '../../domain/limits.ts'
-import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, NO_TIME } from '../wire.ts'
+import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, NO_TIME, SLOT_MOVED } from '../wire.ts'
 import { epochOf, timeOf } from './batch.ts'
 
 /** EXPECTED_MAX of lua/epoch.lua. */
@@ -25,6 +25,7 @@ export class CallHead {
   #epoch = 0 // before the first reply no time is expected, so it does not count
   /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
   #batchesSeen = 0
+  #hasSlotMoved = false
 
   /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
@@ -33,6 +34,12 @@ export class CallHead {
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
+    this.#hasSlotMoved = false
+  }
+
+  /** Called when a call met the slot between two nodes: some of its keys may be lost then (rule 6 of lua/epoch.lua). */
+  slotMoves(): void {
+    this.#hasSlotMoved = true
   }
 
   /**
@@ -61,7 +68,8 @@ export class CallHead {
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes
     bytes.writeUInt32BE(randomInt(2 ** 32), HEAD.nextEpoch)
-    bytes.writeUInt32BE(isSameConnection ? this.#checkedAt : NO_TIME, HEAD.checked)
+    const checkedAt = isSameConnection ? this.#checkedAt : NO_TIME
+    bytes.writeUInt32BE(this.#hasSlotMoved ? SLOT_MOVED : checkedAt, HEAD.checked)
     bytes.writeUInt32BE(this.expectedTime(), HEAD.expected)
     bytes.writeUInt32BE(this.#epoch, HEAD.epoch)
     bytes.writeDoubleBE(this.#batchesSeen, HEAD.batches)

@@ -29,6 +29,8 @@ export class ShardHealth {
   readonly #listener: StoreListener
   readonly #causeAt: Connection['causeAt']
   readonly #reportedAtMs = new Map<StoreCause, number>()
+  /** The fewest shards up that this outage's reports told. */
+  #fewestReported = 0
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
   #forgottenReportedAtMs = Number.NEGATIVE_INFINITY
@@ -110,16 +112,19 @@ export class ShardHealth {
     this.#isReportedDown = true
     this.#reportedAtMs.clear()
     this.#reportedAtMs.set(causeOf(this.cause()), performance.now())
+    this.#fewestReported = this.#upCount()
     this.#listener.onChange?.(false, this.describe())
   }
 
-  /** Reports each cause that shows up during an outage, since the first one is rarely the true one. */
+  /** Reports each cause that shows up during an outage, since the first one is rarely the true one, and when more shards have gone. */
   #reportCause(): void {
     if (!this.#isReportedDown) return
     const cause = causeOf(this.cause())
-    const nowMs = performance.now()
-    if (nowMs - (this.#reportedAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < SAME_CAUSE_MS) return
+    const [nowMs, upCount] = [performance.now(), this.#upCount()]
+    const isNew = nowMs - (this.#reportedAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) >= SAME_CAUSE_MS
+    if (!isNew && upCount >= this.#fewestReported) return
     this.#reportedAtMs.set(cause, nowMs)
+    this.#fewestReported = Math.min(this.#fewestReported, upCount)
     this.#listener.onStillAway?.(this.describe())
   }
 

@@ -57,6 +57,8 @@ const LOCATE_MS_MAX = 2000
 /** No more former epochs are kept, because a nonce that seems forged is checked under each, which costs a hash. */
 const FORMER_EPOCHS_MAX = 3
 const OTHER_TIME = 'OTHERTIME '
+/** A Cluster's answers while a slot's keys lie with two nodes. Probes get them too, since they name a key that is not there. */
+const SLOT_MOVES = /^(?:ASK|TRYAGAIN) /
 /** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
@@ -187,7 +189,10 @@ export class Shard {
         return reply
       } catch (error) {
         // An error reply is a sign of life too.
-        if (error instanceof Error && error.name === 'ReplyError') this.#silentSinceMs = performance.now()
+        if (error instanceof Error && error.name === 'ReplyError') {
+          this.#silentSinceMs = performance.now()
+          if (SLOT_MOVES.test(error.message)) this.#head.slotMoves()
+        }
         throw error
       }
     })

@@ -14,16 +14,18 @@
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
 --       fails with OTHERTIME. If the call's deadline has passed, its caller has given it up; else the caller calls again (c).
 --    c. It expects no time (after b, or a new worker): the epoch is replaced (`is_clock_set`).
+-- 6. A move of the slot to another node of a Cluster was broken off: keys that had moved may be lost, the epoch not among them. The
+--    caller has met the move since its last reply (`checked_at` is SLOT_MOVED), and the epoch is still that of this reply.
 --
 -- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
--- reply, NO_TIME over a new connection; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
+-- reply, NO_TIME over a new connection, or SLOT_MOVED; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
 -- reply from which the caller reckons it; `seen`, the highest number of batches that the caller has seen.
 --
 -- KEYS[1]  `<epoch>`
 -- KEYS[2]  `<server id> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number of batches> <epoch>`
 -- From time.lua: wall
--- From shared.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, value_of, now
+-- From shared.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, SLOT_MOVED, value_of, now
 
 -- A check takes 5 to 10 us, which would double a small call, so its result holds for CHECK_HOLDS. In so short a time no server can become
 -- a replica, copy another's data and be promoted again.
@@ -44,7 +46,7 @@ local function write_batches(number)
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
 end
 
-if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_at) % WRAP > CHECK_HOLDS then
+if epoch_text == '' or is_older_copy or checked_at >= WRAP or (now - checked_at) % WRAP > CHECK_HOLDS then
   local run_id = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   local promotion_id = string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') -- changes with every promotion
   if not (run_id and promotion_id) then
@@ -54,7 +56,9 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
-  local is_lost = epoch_text == '' or is_other_server or is_older_copy -- 1, 2, 4: the epoch is replaced whatever the clock says
+  local has_moved = checked_at == SLOT_MOVED and expecting_epoch == tonumber(epoch_text)
+  -- 1, 2, 4, 6: the epoch is replaced whatever the clock says
+  local is_lost = epoch_text == '' or is_other_server or is_older_copy or has_moved
   -- Only a test gives a clock of its own (time.lua), which may leap.
   local is_note_off = not is_lost and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
   local is_clock_set = is_note_off and expected == NO_TIME -- 5c
@@ -71,7 +75,7 @@ if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_
   if not evicted then return redis.error_reply('ERR this server lacks evicted_keys, which tells of evictions') end
   -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-  local is_replaced = is_lost or has_evicted or is_clock_set -- 1 to 5
+  local is_replaced = is_lost or has_evicted or is_clock_set -- 1 to 6
   if is_replaced then
     epoch_text = string.format('%.0f', next_epoch)
     write_epoch()
