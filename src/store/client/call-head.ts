@@ -32,9 +32,10 @@ export class CallHead {
     this.#checkedAt = readUInt24(reply, CHECKED_AT)
     this.#time = timeOf(reply) & WRAP_MASK
     this.#askedAtMs = askedAtMs
+    // A reply with the same epoch is of a call that did not tell the move yet.
+    if (epochOf(reply) !== this.#epoch) this.#hasSlotMoved = false
     this.#epoch = epochOf(reply)
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
-    this.#hasSlotMoved = false
   }
 
   /** Called when a call met the slot between two nodes: some of its keys may be lost then (rule 6 of lua/epoch.lua). */
@@ -63,7 +64,7 @@ export class CallHead {
    * With each call comes an epoch that the server takes if it must begin one.
    *
    * @param meterCount how many meters the batch has
-   * @param isSameConnection false if the last reply came over another connection: then `checked` is NO_TIME, by which the server checks
+   * @param isSameConnection false if the last reply came over another connection: then `checked` is no time, by which the server checks
    */
   next(isSameConnection: boolean, meterCount: number): string {
     const bytes = this.#bytes

@@ -15,7 +15,8 @@
 --       fails with OTHERTIME. If the call's deadline has passed, its caller has given it up; else the caller calls again (c).
 --    c. It expects no time (after b, or a new worker): the epoch is replaced (`is_clock_set`).
 -- 6. A move of the slot to another node of a Cluster was broken off: keys that had moved may be lost, the epoch not among them. The
---    caller has met the move since its last reply (`checked_at` is SLOT_MOVED), and the epoch is still that of this reply.
+--    caller has met the move since its last reply (`checked_at` is SLOT_MOVED), and the epoch is still that of this reply; or it is a new
+--    worker, and the note shows that no call ran since the move.
 --
 -- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
 -- reply, NO_TIME over a new connection, or SLOT_MOVED; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
@@ -56,7 +57,8 @@ if epoch_text == '' or is_older_copy or checked_at >= WRAP or (now - checked_at)
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
-  local has_moved = checked_at == SLOT_MOVED and expecting_epoch == tonumber(epoch_text)
+  local is_new_worker = expecting_epoch == 0 and note_age and note_age >= NOTED_EVERY
+  local has_moved = checked_at == SLOT_MOVED and (expecting_epoch == tonumber(epoch_text) or is_new_worker)
   -- 1, 2, 4, 6: the epoch is replaced whatever the clock says
   local is_lost = epoch_text == '' or is_other_server or is_older_copy or has_moved
   -- Only a test gives a clock of its own (time.lua), which may leap.

@@ -9,7 +9,7 @@ local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looke
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count = unpack_bytes('>I4I4I4I4dI2', ARGV[2])
 -- The domain has numbers by the same names: test/store/lua-constants.test.ts compares a line with the file that its comment names.
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 65535, 256 -- domain/limits.ts
-local NO_TIME, SLOT_MOVED = 4294967295, 4294967294 -- in place of a time: store/wire.ts
+local NO_TIME, SLOT_MOVED = 4294967295, 4294967294 -- in place of a time, as in store/wire.ts
 -- The policy of an answer, which is the limit that refused, and what is added for a limit of junk: POLICIES in store/wire.ts
 local ADDRESS, ADDRESS_SITE, API_KEY, JUNK = 1, 2, 3, 4
 
