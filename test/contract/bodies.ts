@@ -202,14 +202,13 @@ export function hostileBodyTests(subject: Subject): void {
 }
 
 /** JSON text of a wrong value; undefined leaves the field out. */
-type WrongValues = readonly (string | undefined)[]
 
 const HEX_32 = '0123456789abcdef0123456789abcdef'
 const HEX_64 = HEX_32 + HEX_32
 
 const quoted = (...texts: string[]): string[] => texts.map(text => `"${text}"`)
 
-const WRONG: Readonly<Record<string, WrongValues>> = {
+const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   nonce: [
     undefined,
     ...words('null 5 [] {} ""'),

@@ -54,9 +54,6 @@ const FLOWS = {
 
 const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
 
-/** Proofs a minute. */
-type Flows = Partial<Record<keyof typeof FLOWS, number>>
-
 /** One site and all who come to it: keeps meters as a store does. */
 class Town {
   nowMs = DAY_MS
@@ -88,8 +85,8 @@ class Town {
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
-  /** @param accepted earlier proofs of each address: from two on, it is a returning one */
-  run(ms: number, flows: Flows, accepted = 0): this {
+  /** @param flows proofs a minute. @param accepted earlier proofs of each address: from two on, it is a returning one */
+  run(ms: number, flows: Partial<Record<keyof typeof FLOWS, number>>, accepted = 0): this {
     const stepMs = ms > HOUR_MS ? 10_000 : 1000
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
       for (const [name, perMinute] of Object.entries(flows)) {

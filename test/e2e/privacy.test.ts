@@ -95,7 +95,7 @@ async function visitInBrowser(service: TestService, site: TestSite): Promise<voi
   const { page } = await visit(await openBrowser(), `${pages.origin()}/form`)
   await page.getByLabel('Name').fill('Ada')
   await page.getByRole('button', { name: 'Send' }).click()
-  const { fields } = await eventually(60_000, 'the form arrives', () => pages.forms[0])
+  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0])
   const redemption = { token: fields.get('powgate-token'), expectedIp: BY_BROWSER }
   assert.equal((await new Client(service.url).verifyToken(site.apiKey, redemption)).status, 200)
   await closePage(page)

@@ -212,7 +212,7 @@ export const tokenOf = (page: Page) => page.evaluate(`${GATE}.token`) as Promise
 
 /** The fields of the one form that the site's backend gets. */
 export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<URLSearchParams> {
-  const { fields } = await eventually(PATIENCE_MS, 'the form arrives', () => pages.forms[0])
+  const fields = await eventually(PATIENCE_MS, 'the form arrives', () => pages.forms[0])
   assert.equal(pages.forms.length, 1)
   return fields
 }

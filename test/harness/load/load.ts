@@ -53,12 +53,6 @@ export interface Measured extends Stretch {
   readonly badAnswers: readonly string[]
 }
 
-interface Failure {
-  readonly sentAtMs: number
-  readonly failedAtMs: number
-  readonly what: string
-}
-
 /** In place of a rate: a visitor comes as soon as another leaves. */
 export const CLOSED_LOOP = Infinity
 export const NOBODY = 0
@@ -90,7 +84,7 @@ export type Request = Buffer | string
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
 export abstract class Load<Target extends LoadTarget = LoadTarget> implements ConnectionOwner {
   abstract readonly marker: Buffer
-  readonly failures: Failure[] = []
+  readonly failures: { readonly sentAtMs: number; readonly failedAtMs: number; readonly what: string }[] = []
   sent = 0
   /** Requests without an answer. */
   underWay = 0
