@@ -10,8 +10,6 @@ import { TEST_SECRET } from '../../harness/service.ts'
 import type { History } from './history.ts'
 import type { Run } from './run.ts'
 
-const ANY_VISITOR = parseAddress('127.0.0.1')! // these redemptions name no visitor's address
-
 const keyring = new Keyring([TEST_SECRET])
 
 /** What all tokens of one site have in common while its store keeps its epoch. */
@@ -31,7 +29,7 @@ export function tokenOf(claims: MintedClaims, random: Random): string {
     issuedAtMs: Date.now(),
     nonce: random.hex(NONCE_LENGTH), // a redemption compares it, but does not read it
     counter: random.below(2 ** 31),
-    address: ANY_VISITOR,
+    address: parseAddress('127.0.0.1')!, // any: these redemptions name no visitor's address
     score: 1,
   })
 }
