@@ -17,7 +17,6 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.json': 'application/json',
   '.wasm': 'application/wasm',
 }
-const HTML = 'text/html; charset=utf-8'
 
 /** A violation of a page's Content-Security-Policy. */
 export interface PolicyReport {
@@ -79,7 +78,7 @@ export class PageServer extends LoopbackServer {
       if (message.method === 'POST' && path === REPORT_PATH) this.reports.push(policyReport(body))
       else if (message.method === 'POST') this.forms.push(new URLSearchParams(body.toString()))
       const page = this.#pages.get(path) ?? (message.method === 'POST' ? RECEIVED : undefined)
-      const type = CONTENT_TYPES[extname(path)] ?? HTML
+      const type = CONTENT_TYPES[extname(path)] ?? 'text/html; charset=utf-8'
       response.writeHead(page === undefined ? 404 : 200, { 'Content-Type': type, ...page?.headers })
       response.end(page?.body)
     })

@@ -217,15 +217,13 @@ export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<UR
   return fields
 }
 
-const CLOSES_WITHIN_MS = 1000
-
 /**
  * Closes a page and its context. Chromium may never answer while a page is being left. So the document is replaced first,
  * because it could renew its token in the middle of another test.
  */
 export async function closePage(page: Page): Promise<void> {
   const atMost = (work: Promise<unknown>) =>
-    Promise.race([work, new Promise(resolve => setTimeout(resolve, CLOSES_WITHIN_MS))])
+    Promise.race([work, new Promise(resolve => setTimeout(resolve, 1000))])
   await atMost(page.goto('about:blank').catch(() => {}))
   await atMost(page.context().close())
 }

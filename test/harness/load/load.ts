@@ -68,9 +68,6 @@ const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** How soon the end is seen when requests run out (`runOut`). */
-const POLL_MS = 20
-
 /** A connection that carries one visitor at a time. */
 export class Line extends Connection {
   visitor = 0
@@ -188,15 +185,9 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
     return atMs >= this.#fromMs && atMs < this.#toMs
   }
 
-  /** Nobody comes any more, because there are no more requests. */
-  protected runOut(): void {
-    this.#toMs = Math.min(this.#toMs, performance.now())
-    this.#perSecond = NOBODY
-  }
-
   async #until(endMs: number): Promise<void> {
     while (performance.now() < Math.min(endMs, this.#toMs))
-      await sleep(Math.min(POLL_MS, endMs - performance.now()))
+      await sleep(Math.min(20, endMs - performance.now())) // so soon the end is seen when requests run out
   }
 
   #isAnyLeft(): boolean {
@@ -232,7 +223,8 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
       this.#begun++
       const request = this.begin(line)
       if (request === undefined) {
-        this.runOut()
+        this.#toMs = Math.min(this.#toMs, nowMs) // nobody comes any more
+        this.#perSecond = NOBODY
         this.#idle.push(line)
       } else this.#ask(line, request, sinceMs)
     }
