@@ -237,8 +237,6 @@ const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   cdata: ['"a/b"', '"a|b"', `"${'a'.repeat(256)}"`, '{}'],
 }
 
-const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
-
 /** Values at the bounds, which the body's form allows; whether they verify is another matter. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   counter: ['0', '9007199254740991', '7.0', '70e-1'],
@@ -259,7 +257,7 @@ export function withField(body: object, field: string, json: string | undefined)
 const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: string }[] = [
   ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
   ...FLAGS.flatMap(flag =>
-    WRONG_FLAGS.map(value => ({
+    ['null', '1', '0', '"true"', '[]', '{}'].map(value => ({
       field: 'environment',
       json: `{"${flag}":${value}}`,
       name: `environment.${flag}`,

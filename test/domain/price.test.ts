@@ -35,7 +35,6 @@ import {
 } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 
-const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
@@ -71,7 +70,7 @@ class Town {
       return known
     }
     const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64))
-    const names = [...TAGS.firstProofNames, siteMeter(SITE), ...networks]
+    const names = [...TAGS.firstProofNames, siteMeter('site_0000000000000000000000'), ...networks]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters

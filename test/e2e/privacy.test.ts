@@ -112,9 +112,6 @@ const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = 
   r: ['record of a redemption', 8 * MINUTE],
 }
 
-/** Seconds: times are rounded up, when a record is written and when Redis is asked. */
-const ROUNDING = 3
-
 /**
  * The kinds of windows in Redis: `l` of a visitor or `c` of a backend, and then what src/domain/address-tags.ts adds to an address,
  * `n` for a known network, `s` for a site's own limit, `r` for what was refused, `j` for junk.
@@ -134,7 +131,8 @@ async function assertEnds(redis: RedisServer): Promise<void> {
     if (shard === 'sites' || isOfShard) continue
     const [row, secondsMax] = KEPT[kind!]!
     const seconds = Number(await redis.ask('ttl', key))
-    assert.ok(seconds > 0 && seconds <= secondsMax + ROUNDING, `${key} ends in ${seconds} s`)
+    // Three more, as times are rounded up, when a record is written and when Redis is asked.
+    assert.ok(seconds > 0 && seconds <= secondsMax + 3, `${key} ends in ${seconds} s`)
     assert.ok(PRIVACY.includes(`| ${row} |`), row)
     kinds.add(kind!)
   }
