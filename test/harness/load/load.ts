@@ -223,7 +223,7 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
       this.#begun++
       const request = this.begin(line)
       if (request === undefined) {
-        this.#toMs = Math.min(this.#toMs, nowMs) // nobody comes any more
+        this.#toMs = Math.min(this.#toMs, performance.now()) // nobody comes any more
         this.#perSecond = NOBODY
         this.#idle.push(line)
       } else this.#ask(line, request, sinceMs)
