@@ -201,13 +201,12 @@ export function hostileBodyTests(subject: Subject): void {
   })
 }
 
-/** JSON text of a wrong value; undefined leaves the field out. */
-
 const HEX_32 = '0123456789abcdef0123456789abcdef'
 const HEX_64 = HEX_32 + HEX_32
 
 const quoted = (...texts: string[]): string[] => texts.map(text => `"${text}"`)
 
+/** JSON texts of wrong values; undefined leaves the field out. */
 const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   nonce: [
     undefined,

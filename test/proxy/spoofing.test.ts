@@ -136,11 +136,8 @@ describe('spoofing', { concurrency: true }, () => {
   }
 
   async function passes(nonce: string, site: TestSite, sender: Sender, ip: string): Promise<void> {
-    const passed = await client.verify(
-      site.siteKey,
-      solutionOf(nonce, solve(nonce, ALWAYS_EASY.base)),
-      sender,
-    )
+    const solution = solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
+    const passed = await client.verify(site.siteKey, solution, sender)
     assert.equal(passed.json.passed, true, passed.text)
     const redeemed = await client.verifyToken(site.apiKey, { token: passed.json.token }, sender)
     assert.equal(redeemed.json.ip, ip, redeemed.text)
