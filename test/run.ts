@@ -110,14 +110,10 @@ function filesOf(suite: Suite): string[] {
     .filter(name => IS_ROOT || !isIn(FOR_ROOT, name))
     .filter(name => {
       if (suite === 'all' || (suite === 'rest' && isIn(ON_EACH_ENGINE, name))) return true
-      return suite === suiteOf(name)
+      const own = name.startsWith('release/') ? 'release' : isIn(REST, name) ? 'rest' : 'quick'
+      return suite === own
     })
     .map(name => join(ROOT, 'test', name))
-}
-
-function suiteOf(name: string): Suite {
-  if (name.startsWith('release/')) return 'release'
-  return isIn(REST, name) ? 'rest' : 'quick'
 }
 
 /** A file, or all test files of a folder, by its path below the root. */

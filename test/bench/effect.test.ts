@@ -7,24 +7,22 @@ import { compareWithService } from '../../bench/simulator/against-service.ts'
 import { aimRows } from '../../bench/simulator/aims.ts'
 import { figuresOf, Measure } from '../../bench/simulator/figures.ts'
 import { type Result, simulate } from '../../bench/simulator/simulate.ts'
-import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
+import { PUZZLES } from '../../src/protocol/proof.ts'
 
 /** The twenty runs of this scenario would take half of all the time. Five of them, each counted four times, give the same verdicts. */
 const [LONG_SCENARIO, LONG_RUNS] = ['offices-in-burst', 5]
 
-/** The rows of `npm run bench:effect -- --aims`: aim, bound, what was found, verdict. */
-function rowsOf(puzzle: PuzzleName): string[][] {
-  const longResults: Result[] = []
-  return aimRows((scenario, index) => {
-    const run = (seed: number) => simulate(scenario, { seed, speed: 1, puzzle })
-    if (scenario.name !== LONG_SCENARIO) return run(1 + index)
-    const shortIndex = index % LONG_RUNS
-    return (longResults[shortIndex] ??= run(1 + shortIndex))
-  }, puzzle)
-}
-
 test('effect.md tells every aim that a puzzle misses, and how many are met with both', () => {
-  const [sha256, hashwx] = PUZZLES.map(rowsOf)
+  // The rows of `npm run bench:effect -- --aims`: aim, bound, what was found, verdict.
+  const [sha256, hashwx] = PUZZLES.map(puzzle => {
+    const longResults: Result[] = []
+    return aimRows((scenario, index) => {
+      const run = (seed: number) => simulate(scenario, { seed, speed: 1, puzzle })
+      if (scenario.name !== LONG_SCENARIO) return run(1 + index)
+      const shortIndex = index % LONG_RUNS
+      return (longResults[shortIndex] ??= run(1 + shortIndex))
+    }, puzzle)
+  })
   const verdicts = sha256!.map(([aim, bound, , verdict], index) => [aim, bound, verdict, hashwx![index]![3]])
   const missed = verdicts.filter(row => row.includes('MISSED'))
   const page = readFileSync(new URL('../../docs/evidence/effect.md', import.meta.url), 'utf8')

@@ -37,14 +37,12 @@ const { service } = await startObserved('embedded', proxied)
 const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
 const onRedis = { REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }
 
-type Settings = Record<string, string>
-
 /**
  * Settings that cannot work, and the lines that say so, in their order: there must be no other. What can be wrong between powgate and
  * Redis is in store/redis-security.test.ts. Secrets here contain `hunter`, which no output may repeat. A spread of a literal only lets
  * several settings or patterns share a line.
  */
-const BROKEN: Readonly<Record<string, readonly [Settings, ...RegExp[]]>> = {
+const BROKEN: Readonly<Record<string, readonly [Record<string, string>, ...RegExp[]]>> = {
   'a port that another powgate has, an admin port that another program has': [
     { PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort },
     /^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,

@@ -16,9 +16,6 @@ import type { Call, Ended } from './command-host.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
 
-/** A process that has not ended by then never will: a connection or a thread was left open. */
-const HANGS_AFTER_MS = 90_000
-
 export interface Run extends Ended {
   /** The lines of `err`. */
   readonly problems: readonly string[]
@@ -126,7 +123,7 @@ async function runProgram(program: string, args: readonly string[], env: Environ
     cwd: ROOT,
     env: { PATH, HOME, ...env },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    timeout: HANGS_AFTER_MS,
+    timeout: 90_000, // one that has not ended by then never will: a connection or a thread was left open
     killSignal: 'SIGKILL',
   })
   child.stdin?.on('error', () => {}) // it may end without reading

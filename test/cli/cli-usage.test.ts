@@ -9,10 +9,8 @@ import { commandsOf } from '../../src/cli/run.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
-const dir = temporaryDir('usage')
-
 /** Whatever opens the store makes something in it. */
-const dataDir = join(dir, 'data')
+const dataDir = join(temporaryDir('usage'), 'data')
 mkdirSync(dataDir)
 const isUntouched = () => readdirSync(dataDir).length === 0
 const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir })

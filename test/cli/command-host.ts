@@ -14,8 +14,6 @@ export interface Ended {
   readonly err: string
 }
 
-const LEFT_OPEN_MS = 60_000
-
 const { answer } = await import(new URL('../../dist/cli/run.js', import.meta.url).href)
 const { PATH, HOME } = process.env
 
@@ -27,7 +25,7 @@ async function run({ args, env }: Call): Promise<Ended> {
   // A process of its own would not end as long as anything is open.
   const open = () => process.getActiveResourcesInfo()
   const isClosed = () => open().every(resource => OPEN_WHILE_IDLE.includes(resource))
-  await eventually(LEFT_OPEN_MS, () => `${open()} in place of ${OPEN_WHILE_IDLE}`, isClosed)
+  await eventually(60_000, () => `${open()} in place of ${OPEN_WHILE_IDLE}`, isClosed)
   return { code, out: out!.join(''), err: err!.join('') }
 }
 

@@ -18,8 +18,6 @@ import { STORE_KINDS, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
-const runProgram = promisify(execFile)
-
 /** A server of another program until the test ends. @returns its address */
 async function serving(t: TestContext, answer: RequestListener): Promise<string> {
   const server = createServer(answer)
@@ -231,7 +229,7 @@ for (const kind of STORE_KINDS) {
         .replace('sk_...', apiKey)
         .replace('http://localhost:8080', service.url)
       const cwd = new URL('../..', import.meta.url).pathname
-      const { stdout } = await runProgram('bash', ['-euc', script], { cwd })
+      const { stdout } = await promisify(execFile)('bash', ['-euc', script], { cwd })
       const { solvedAt, ...got } = JSON.parse(stdout)
       const { solvedAt: shownAt, ...expected } = JSON.parse(shown!)
       assert.deepEqual(got, expected)

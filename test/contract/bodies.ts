@@ -201,15 +201,13 @@ export function hostileBodyTests(subject: Subject): void {
   })
 }
 
-/** JSON text of a wrong value; undefined leaves the field out. */
-type WrongValues = readonly (string | undefined)[]
-
 const HEX_32 = '0123456789abcdef0123456789abcdef'
 const HEX_64 = HEX_32 + HEX_32
 
 const quoted = (...texts: string[]): string[] => texts.map(text => `"${text}"`)
 
-const WRONG: Readonly<Record<string, WrongValues>> = {
+/** JSON texts of wrong values; undefined leaves the field out. */
+const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   nonce: [
     undefined,
     ...words('null 5 [] {} ""'),
@@ -238,8 +236,6 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
   cdata: ['"a/b"', '"a|b"', `"${'a'.repeat(256)}"`, '{}'],
 }
 
-const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
-
 /** Values at the bounds, which the body's form allows; whether they verify is another matter. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   counter: ['0', '9007199254740991', '7.0', '70e-1'],
@@ -260,7 +256,7 @@ export function withField(body: object, field: string, json: string | undefined)
 const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: string }[] = [
   ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
   ...FLAGS.flatMap(flag =>
-    WRONG_FLAGS.map(value => ({
+    ['null', '1', '0', '"true"', '[]', '{}'].map(value => ({
       field: 'environment',
       json: `{"${flag}":${value}}`,
       name: `environment.${flag}`,

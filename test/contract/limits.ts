@@ -220,7 +220,6 @@ export function backendLimitTests(subject: Subject): void {
   })
 }
 
-const WINDOW_MS = 60_000
 const POLL_MS = 3000
 
 /** Each of these tests takes a minute, and all wait at the same time. */
@@ -245,7 +244,7 @@ async function waitsAMinute(ask: () => Promise<Answer>, limit: number, status: n
     await sleep(POLL_MS)
     if ((await ask()).status === 429) continue
     const elapsedMs = performance.now() - startedAt
-    assert.ok(elapsedMs >= WINDOW_MS, `admitted after ${elapsedMs} ms`)
+    assert.ok(elapsedMs >= 60_000, `admitted after ${elapsedMs} ms`)
     return // this busy machine slept past the end of the wait
   }
   await sleep(Math.max(0, mayReturnAt - performance.now()))

@@ -263,17 +263,15 @@ export const neighbour = (character: string): string => BASE64URL[BASE64URL.inde
 /** At most so many refusals share a solution or token, because a visitor may send 20 solutions a minute. */
 const SHARING_MAX = 15
 
-interface Refusals<Case, Shared> {
+/** One test for each case, and after some of them one that what they shared is still good. */
+export function refusesAndSpendsNothing<Case, Shared>(refusals: {
   readonly cases: readonly Case[]
   readonly nameOf: (one: Case) => string
   /** Makes what the cases share: a solution or a token. */
   readonly make: () => Promise<Shared>
   readonly assertRefused: (one: Case, shared: Shared) => Promise<void>
   readonly assertUnspent: (shared: Shared) => Promise<void>
-}
-
-/** One test for each case, and after some of them one that what they shared is still good. */
-export function refusesAndSpendsNothing<Case, Shared>(refusals: Refusals<Case, Shared>): void {
+}): void {
   const { cases, nameOf, make, assertRefused, assertUnspent } = refusals
   for (let start = 0; start < cases.length; start += SHARING_MAX) {
     let made: Promise<Shared> | undefined

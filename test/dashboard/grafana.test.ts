@@ -30,10 +30,6 @@ const ON_THE_PAGE_ONLY: Readonly<Record<string, string>> = {
   'From challenge to redeemed token': 'the curves of Requests, as a funnel',
 }
 
-/** Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third. */
-const LABELS_OF_ALL = ['instance', 'job', 'deployment']
-/** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
-const OTHER_NAMES = ['offset', 'and', 'or', 'unless', 'up']
 /** A name that is no function's, with its selector `{...}` and the `[` of its range, if it has them. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\b(?:by|on) \(([^)]*)\)/g
@@ -55,7 +51,8 @@ interface Series {
 /** Each series by the name that queries know: a histogram has three. */
 const SERIES: ReadonlyMap<string, Series> = new Map(
   metrics.flatMap(metric => {
-    const labels = [...LABELS_OF_ALL, ...(metric.labels ?? [])]
+    // Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third.
+    const labels = ['instance', 'job', 'deployment', ...(metric.labels ?? [])]
     if (metric.type !== 'histogram') return [[metric.name, { metric, labels }]]
     const bucket = { metric, labels: [...labels, 'le'] }
     const suffixes = { _bucket: bucket, _sum: { metric, labels }, _count: { metric, labels } }
@@ -68,7 +65,7 @@ function checkedSeries(expr: string): Series[] {
   const withoutTexts = expr.replace(/"[^"]*"/g, '""')
   const found: Series[] = []
   for (const [, name, selector = '', range] of withoutTexts.replace(GROUPING, '').matchAll(NAME)) {
-    if (OTHER_NAMES.includes(name!)) continue
+    if (['offset', 'and', 'or', 'unless', 'up'].includes(name!)) continue // no metric of powgate: `up` is Prometheus' own
     const series = SERIES.get(name!)
     assert.ok(series !== undefined, `there is no metric ${name}: ${expr}`)
     for (const [, label] of selector.matchAll(/(\w+) *[=!]/g))

@@ -18,10 +18,7 @@ const binding = {
 }
 const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
 const LATEST_MS = terms.issuedAtMs + 5000
-/** The random bits of a nonce, which no reader looks at. */
-const RANDOM = 5
-const mint = (ring = keyring, change: object = {}) =>
-  mintNonce(ring, { ...terms, ...change }, binding, RANDOM)
+const mint = (ring = keyring, change: object = {}) => mintNonce(ring, { ...terms, ...change }, binding, 5) // random bits, which no reader looks at
 const statusOf = (nonce: string, ring = keyring) => readNonce(ring, nonce, binding, LATEST_MS).status
 
 const bindings = fc.record({

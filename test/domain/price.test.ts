@@ -35,7 +35,6 @@ import {
 } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 
-const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
@@ -54,9 +53,6 @@ const FLOWS = {
 
 const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
 
-/** Proofs a minute. */
-type Flows = Partial<Record<keyof typeof FLOWS, number>>
-
 /** One site and all who come to it: keeps meters as a store does. */
 class Town {
   nowMs = DAY_MS
@@ -74,7 +70,7 @@ class Town {
       return known
     }
     const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64))
-    const names = [...TAGS.firstProofNames, siteMeter(SITE), ...networks]
+    const names = [...TAGS.firstProofNames, siteMeter('site_0000000000000000000000'), ...networks]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters
@@ -88,8 +84,8 @@ class Town {
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
-  /** @param accepted earlier proofs of each address: from two on, it is a returning one */
-  run(ms: number, flows: Flows, accepted = 0): this {
+  /** @param flows proofs a minute. @param accepted earlier proofs of each address: from two on, it is a returning one */
+  run(ms: number, flows: Partial<Record<keyof typeof FLOWS, number>>, accepted = 0): this {
     const stepMs = ms > HOUR_MS ? 10_000 : 1000
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
       for (const [name, perMinute] of Object.entries(flows)) {

@@ -11,8 +11,7 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 
-const SECRET = 'first secret, long enough to be accepted'
-const keyring = new Keyring([SECRET])
+const keyring = new Keyring(['first secret, long enough to be accepted'])
 
 const claims: TokenClaims = {
   issuedAtMs: 1_795_235_427_055,

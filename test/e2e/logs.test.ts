@@ -15,7 +15,7 @@ import { type Answer, call, closeIdleConnections, freshAddress } from '../harnes
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
-import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
@@ -38,11 +38,6 @@ function eventsOf(service: TestService, event?: string): Line[] {
   const lines = logOf(service).split('\n')
   const parsed: Line[] = lines.flatMap(line => (line.startsWith('{') ? [JSON.parse(line)] : []))
   return parsed.filter(line => (event === undefined ? line.event !== undefined : line.event === event))
-}
-
-/** How many events of a name were not logged, as the summaries say. */
-function leftOut(service: TestService, name: string): number {
-  return eventsOf(service, 'unlogged').reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
 }
 
 /** Lines reach the test a moment after the answer. */
@@ -238,7 +233,8 @@ describe('how many lines', () => {
         ['verification-failed', failed, FAILURES_PER_MINUTE],
       ] as const) {
         const lines = eventsOf(service).filter(({ event, reason }) => event === name || reason === name)
-        const notLogged = leftOut(service, name)
+        const summaries = eventsOf(service, 'unlogged')
+        const notLogged = summaries.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
         assert.equal(lines.length + notLogged, answers.length)
         assert.ok(notLogged > 0 && lines.length >= linesPerMinute, `${lines.length} lines`)
         assert.ok(lines.length <= linesPerMinute * minutes, `${lines.length} lines in ${minutes} minutes`)
@@ -294,21 +290,23 @@ const HOSTILE = [
   `https://${'long.'.repeat(600)}example`,
   '{{{"""\\\\\\"""}}}',
 ]
-/** Bytes that the HTTP parser takes for an unfinished request: it never answers. */
-const CONTROL = '\x1b[2J\x1b]0;owned\x07'
 
 test('what clients send cannot forge a line: in Origin, X-Site-Key and X-Request-Id', () =>
   withService({ LOG_LEVEL: 'trace', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }, async (service, client) => {
     const { siteKey, apiKey } = await service.createSite({ origins: ['https://shop.example'] })
     const known = `X-Site-Key: ${siteKey}`
-    const ask = (headers: string) => challengeWith(service.port, headers)
+    const ask = async (headers: string) => {
+      const connection = await RawConnection.open(service.port)
+      return connection.request(`${HEAD}${headers}\r\n\r\n`).finally(() => connection.close())
+    }
     for (const value of HOSTILE) {
       await ask(`${known}\r\nOrigin: ${value}`)
       await ask(`X-Site-Key: ${value}`)
       await ask(`${known}\r\nX-Request-Id: ${value}`)
     }
     const unanswered = await RawConnection.open(service.port)
-    await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
+    // The HTTP parser takes these bytes for an unfinished request: it never answers.
+    await unanswered.send(`${HEAD}${known}\r\nOrigin: \x1b[2J\x1b]0;owned\x07\r\n\r\n`)
     assert.equal(await unanswered.answerWithin(300), undefined)
     unanswered.close()
     // A frequent mistake is the secret key where the public one belongs.
@@ -337,12 +335,6 @@ function has(line: Line, fields: Readonly<Record<string, unknown>>): void {
 }
 
 const HEAD = 'GET /challenge HTTP/1.1\r\nHost: x\r\n'
-
-/** The answer to a request with these header lines as they are, byte by byte. */
-async function challengeWith(port: number, headers: string): Promise<RawAnswer | undefined> {
-  const connection = await RawConnection.open(port)
-  return connection.request(`${HEAD}${headers}\r\n\r\n`).finally(() => connection.close())
-}
 
 const main = new URL('../../dist/main.js', import.meta.url).pathname
 /** Node.js gives a child a Unix stream socket, as the journal of systemd does. */

@@ -11,8 +11,6 @@ import { TestService } from '../harness/service.ts'
 import { Visitors } from '../harness/visitors.ts'
 
 const CLIENTS_OF_EACH_KIND = 60
-/** uWebSockets.js ends them after 8 to 12 s; a busy machine is slow. */
-const ENDED_MS_MAX = 60_000
 
 const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
 const BODY_HEAD =
@@ -66,7 +64,7 @@ describe('slow clients', { concurrency: true }, () => {
         if (status !== 200) throw new Error(text)
       })
       const meant = () => `${[...new Set(open.values())]}: ended`
-      await eventually(ENDED_MS_MAX, meant, () => open.size === 0)
+      await eventually(60_000, meant, () => open.size === 0) // uWebSockets.js ends them after 8 to 12 s
       await honest.stop()
       assert.ok(honest.served > 10, `${honest.served} served`)
       assert.deepEqual(honest.refused, [])

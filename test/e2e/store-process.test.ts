@@ -91,9 +91,6 @@ test('a second service in the same directory says who has it, and the first goes
   assert.ok((await redeem(await newToken())).success)
 })
 
-/** Clearly less than the 15 s after which a store process that does not end is killed (src/process/store-process.ts). */
-const END_MS = 8000
-
 /** Starts a service, and sends SIGTERM some time after `hasCome` is true: it must end with 0, unhurried by a kill. */
 async function assertEnds(dataDir: string, hasCome: (starting: TestService) => boolean, afterMs = 0) {
   const starting = TestService.prepare({ POWGATE_DATA_DIR: dataDir }, await freePort())
@@ -103,7 +100,8 @@ async function assertEnds(dataDir: string, hasCome: (starting: TestService) => b
   const from = performance.now()
   process.kill(starting.pid, 'SIGTERM')
   assert.match((await ended) ?? '', /the service ended with 0/)
-  assert.ok(performance.now() - from < END_MS)
+  // Clearly less than the 15 s after which a store process that does not end is killed (src/process/store-process.ts).
+  assert.ok(performance.now() - from < 8000)
 }
 
 test('SIGTERM while a start waits for the directory: exit 0 at once, and no socket is left', async () => {

@@ -17,12 +17,6 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.json': 'application/json',
   '.wasm': 'application/wasm',
 }
-const HTML = 'text/html; charset=utf-8'
-
-interface PostedForm {
-  readonly path: string
-  readonly fields: URLSearchParams
-}
 
 /** A violation of a page's Content-Security-Policy. */
 export interface PolicyReport {
@@ -50,13 +44,9 @@ export class LoopbackServer {
     return this
   }
 
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port
-  }
-
   /** The server's origin under a host; other hosts (`localhost`, or one of the browser's `hosts`) are other origins. */
   origin(host = '127.0.0.1'): string {
-    return `http://${host}:${this.port}`
+    return `http://${host}:${(this.#server.address() as AddressInfo).port}`
   }
 
   async stop(): Promise<void> {
@@ -70,7 +60,7 @@ export class LoopbackServer {
 
 export class PageServer extends LoopbackServer {
   /** These three grow until a test or `addWidgetPage` (widget.ts) empties them. */
-  readonly forms: PostedForm[] = []
+  readonly forms: URLSearchParams[] = []
   readonly reports: PolicyReport[] = []
   /** Each request, such as `GET /form`. */
   readonly requests: string[] = []
@@ -85,9 +75,10 @@ export class PageServer extends LoopbackServer {
       if (body === undefined) return // the browser broke off
       const path = message.url!.split('?', 1)[0]!
       this.requests.push(`${message.method} ${path}`)
-      if (message.method === 'POST') this.#note(path, body)
+      if (message.method === 'POST' && path === REPORT_PATH) this.reports.push(policyReport(body))
+      else if (message.method === 'POST') this.forms.push(new URLSearchParams(body.toString()))
       const page = this.#pages.get(path) ?? (message.method === 'POST' ? RECEIVED : undefined)
-      const type = CONTENT_TYPES[extname(path)] ?? HTML
+      const type = CONTENT_TYPES[extname(path)] ?? 'text/html; charset=utf-8'
       response.writeHead(page === undefined ? 404 : 200, { 'Content-Type': type, ...page?.headers })
       response.end(page?.body)
     })
@@ -100,11 +91,6 @@ export class PageServer extends LoopbackServer {
   /** @param path without a query, which is ignored; its ending gives the content type */
   add(path: string, body: string | Uint8Array, headers: OutgoingHttpHeaders = {}): void {
     this.#pages.set(path, { body, headers })
-  }
-
-  #note(path: string, body: Buffer): void {
-    if (path === REPORT_PATH) this.reports.push(policyReport(body))
-    else this.forms.push({ path, fields: new URLSearchParams(body.toString()) })
   }
 }
 

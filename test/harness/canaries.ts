@@ -25,13 +25,11 @@ export interface NotedText {
   readonly text: string
 }
 
-type Note = NotedSecret | NotedText
-
 const FLUSH_CHARACTERS = 1 << 16
 let pending: string[] = []
 let pendingCharacters = 0
 
-function note(entry: Note): void {
+function note(entry: NotedSecret | NotedText): void {
   if (DIR === undefined) return
   const line = JSON.stringify(entry)
   pending.push(line)
@@ -48,10 +46,8 @@ function flush(): void {
 if (DIR !== undefined) process.on('exit', flush)
 
 /** A shorter secret would be found in harmless text, so it is not recorded. */
-const SECRET_CHARACTERS_MIN = 12
-
 export function noteSecret(kind: SecretKind, text: string): void {
-  if (text.length >= SECRET_CHARACTERS_MIN) note({ kind, text })
+  if (text.length >= 12) note({ kind, text })
 }
 
 export function noteText(outlet: Outlet, text: string): void {

@@ -39,18 +39,15 @@ interface ToolTable<Table extends Options> {
   readonly run: (options: Values<Table>, input: Input) => Promise<number>
 }
 
-interface Tool<Table extends Options> extends Command {
-  /** Reads the options of a call, and does not run it. Throws UsageError. */
-  readonly parse: (args: readonly string[]) => Values<Table>
-}
-
 /** A command of `npm run`, whose `run` gets the options as values. */
-export function tool<Table extends Options>(table: ToolTable<Table>): Tool<Table> {
+export function tool<Table extends Options>(table: ToolTable<Table>): Command {
   const { name, about, options, positionals = [], example = '', details, run } = table
-  const all = Object.entries(options).map(([key, option]) => ({ key, flag: flagOf(key), option }))
+  const all = Object.entries(options).map(([key, option]) => {
+    return { key, flag: key.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`), option }
+  })
   const valuesOf = (input: Input) =>
     Object.fromEntries(all.map(({ key, flag, option }) => [key, option.read(input, flag)])) as Values<Table>
-  const command: Command = {
+  return {
     program: 'npm run',
     name: `${name} --`,
     about,
@@ -62,11 +59,6 @@ export function tool<Table extends Options>(table: ToolTable<Table>): Tool<Table
       process.exitCode = await run(valuesOf(input), input)
     },
   }
-  return { ...command, parse: args => valuesOf(readInput(command, args, {})) }
-}
-
-function flagOf(key: string): string {
-  return key.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
 }
 
 /** Runs a tool and sets the exit code: 2 after a UsageError, 1 after another error. */

@@ -14,8 +14,6 @@ import type { SolutionAdmission } from '../../src/store/store.ts'
 import { eventually, PATIENCE_MS } from './eventually.ts'
 import type { TestService } from './service.ts'
 
-const QUIET_MS = 7_200_000
-
 /** No test has this address, nor the site 1 with the meter `e:nobody`. */
 const addressKey = 'seed'
 
@@ -25,7 +23,7 @@ export async function seedQuietHours({ env }: TestService): Promise<void> {
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards, dataDir, secrets } = loadConfig(env)
   const target = redis ?? socketTarget(socketPath(dataDir))
   const options = { target, keyPrefix, clusterShards, deadlineMs: 5000, openTimeoutMs: PATIENCE_MS }
-  const store = new StoreClient({ ...options, clock: () => nowMs - QUIET_MS })
+  const store = new StoreClient({ ...options, clock: () => nowMs - 7_200_000 })
   await store.open()
   const { firstProofNames: firstProofs } = new AddressTags(new Keyring(secrets).signing)
   const metering = { firstProofs, meters: ['e:nobody'], free: [1], counts: true }

@@ -27,8 +27,6 @@ export interface Call {
 }
 
 const ANSWER_MS = 60_000
-/** Node.js ends an idle connection after 5 s, and uWebSockets.js after 8: a request that is sent just then would fail. */
-const IDLE_MS = 4000
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 const keepAlive = agent.keepSocketAlive.bind(agent)
@@ -50,7 +48,8 @@ export function call(
   url: string,
   { method = 'GET', headers = {}, body, from, tls, isForeign }: Call = {},
 ): Promise<Answer> {
-  closeIdleConnections(IDLE_MS) // not by a timer, which a test that computes for seconds would hold up
+  // Node.js ends an idle connection after 5 s, and uWebSockets.js after 8: a request that is sent just then would fail.
+  closeIdleConnections(4000) // not by a timer, which a test that computes for seconds would hold up
   return new Promise((resolve, reject) => {
     const connection = tls === undefined ? { agent } : { ...tls, agent: false, rejectUnauthorized: false }
     const options = { method, headers, ...connection, ...(from === undefined ? {} : { localAddress: from }) }

@@ -129,17 +129,16 @@ function readFamilies(text: string): Map<string, Family> {
       current!.type = rest
     } else {
       assert.ok(current?.type !== undefined, `a sample before HELP and TYPE: ${line}`)
-      current!.samples.push(readSample(line, current!))
+      const [, sample, labels = '', value = ''] = SAMPLE.exec(line) ?? []
+      const names = SUFFIXES[current!.type!]!.map(suffix => current!.name + suffix)
+      assert.ok(
+        names.includes(sample!) && NUMBER.test(value),
+        `below HELP and TYPE of ${current!.name}: ${line}`,
+      )
+      current!.samples.push({ name: sample!, labels: readLabels(labels), value: numberOf(value) })
     }
   }
   return families
-}
-
-function readSample(line: string, family: Family): Sample {
-  const [, name, labels = '', value = ''] = SAMPLE.exec(line) ?? []
-  const names = SUFFIXES[family.type!]!.map(suffix => family.name + suffix)
-  assert.ok(names.includes(name!) && NUMBER.test(value), `below the HELP and TYPE of ${family.name}: ${line}`)
-  return { name: name!, labels: readLabels(labels), value: numberOf(value) }
 }
 
 function readLabels(text: string): Labels {

@@ -23,7 +23,8 @@ export async function freePort(): Promise<number> {
   for (;;) {
     if (next < blockEnd) {
       const port = next++
-      if (await isFree(port)) return port
+      const held = await hold(port)
+      if (held !== undefined) return once(held.close(), 'close').then(() => port)
     } else {
       claiming ??= claimBlock().finally(() => (claiming = undefined))
       await claiming
@@ -60,12 +61,6 @@ function hold(port: number): Promise<Server | undefined> {
     server.once('error', () => resolve(undefined))
     server.listen(port, '127.0.0.1', () => resolve(server))
   })
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const held = await hold(port)
-  if (held !== undefined) await once(held.close(), 'close')
-  return held !== undefined
 }
 
 /** @param hasEnded whether the server has ended, so that waiting is useless */

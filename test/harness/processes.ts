@@ -114,8 +114,6 @@ export function isAlive(pid: number): boolean {
 
 type Answer = { readonly result: unknown } | { readonly problem: string }
 
-const STOP_MS_MAX = 15_000
-
 /** A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or another checkout's code. */
 export class OrderProcess<Order> {
   readonly #child: ChildProcess
@@ -152,7 +150,7 @@ export class OrderProcess<Order> {
   /** Resolves when the process has ended, and whatever it had started. */
   async stop(): Promise<void> {
     if (hasEnded(this.#child)) return
-    const timer = setTimeout(() => this.kill(), STOP_MS_MAX)
+    const timer = setTimeout(() => this.kill(), 15_000)
     if (this.#child.connected) this.#child.disconnect()
     await this.#ended
     clearTimeout(timer)

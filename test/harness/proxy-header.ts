@@ -1,7 +1,5 @@
 /** Makes headers of the PROXY protocol, version 2 (HAProxy's proxy-protocol.txt, section 2.2), valid and invalid ones. */
 
-const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
-
 export interface V2Options {
   readonly version?: number
   /** 0: LOCAL, 1: PROXY. */
@@ -37,7 +35,7 @@ export function v2Header(options: V2Options = {}): Buffer {
   const rest = Buffer.concat([addresses, extensions])
   const fixed = Buffer.from([(version << 4) | command, family, 0, 0])
   fixed.writeUInt16BE(options.length ?? rest.length, 2)
-  return Buffer.concat([V2_SIGNATURE, fixed, rest])
+  return Buffer.concat([Buffer.from('0d0a0d0a000d0a515549540a', 'hex'), fixed, rest]) // the signature of version 2 comes first
 }
 
 /** An extension (TLV) of zeros, `bytes` long with its type and length. */

@@ -14,9 +14,6 @@ interface SentinelOptions extends ServerOptions {
   readonly downAfterMs?: number
 }
 
-/** So many Sentinels must find the primary down before one starts a failover. */
-const QUORUM = 2
-
 export class RedisSentinels {
   readonly servers: readonly RedisServer[]
   readonly ports: readonly number[]
@@ -61,7 +58,7 @@ export class RedisSentinels {
       ...(tls === undefined ? [`port ${port}`] : ['port 0', `tls-port ${port}`, ...tlsLines]),
       'bind 127.0.0.1',
       `dir ${this.#dir}`,
-      `sentinel monitor main 127.0.0.1 ${primaryPort} ${QUORUM}`,
+      `sentinel monitor main 127.0.0.1 ${primaryPort} 2`, // so many Sentinels must find it down before one starts a failover
       ...(password === undefined ? [] : [`sentinel auth-pass main "${password}"`]),
       ...(sentinelPassword === undefined ? [] : [`requirepass "${sentinelPassword}"`]),
       `sentinel down-after-milliseconds main ${downAfterMs}`,

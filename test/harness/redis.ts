@@ -10,8 +10,6 @@ import { endProcess, hasEnded, leftovers } from './processes.ts'
 import type { Certificates } from './redis-tls.ts'
 import { temporaryDir } from './temporary.ts'
 
-const run = promisify(execFile)
-
 export type Engine = 'redis' | 'valkey'
 
 /** The engines that the suite runs on: see test/run.ts. */
@@ -107,7 +105,7 @@ export class RedisServer {
       ...(tls?.cliArgs ?? []),
       ...(password === undefined ? [] : ['--no-auth-warning', '-a', password]),
     ]
-    const { stdout } = await run(`${engine}-cli`, [...how, '-p', String(this.port), ...args])
+    const { stdout } = await promisify(execFile)(`${engine}-cli`, [...how, '-p', String(this.port), ...args])
     return stdout
   }
 

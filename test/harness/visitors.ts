@@ -1,7 +1,5 @@
 /** Visits that follow each other until they are stopped, for tests of what visitors meet meanwhile. */
 
-const PAUSE_MS = 20
-
 export class Visitors {
   served = 0
   /** Why each other visit was refused. */
@@ -11,21 +9,19 @@ export class Visitors {
 
   /** @param visit throws if it is refused. @param lanes how many visits are under way at a time */
   constructor(visit: () => Promise<void>, lanes = 1) {
-    this.#lanes = Array.from({ length: lanes }, () => this.#come(visit))
+    this.#lanes = Array.from({ length: lanes }, async () => {
+      while (this.#isOn) {
+        await visit().then(
+          () => this.served++,
+          (error: Error) => this.refused.push(error.message),
+        )
+        await new Promise(resolve => setTimeout(resolve, 20))
+      }
+    })
   }
 
   async stop(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
-  }
-
-  async #come(visit: () => Promise<void>): Promise<void> {
-    while (this.#isOn) {
-      await visit().then(
-        () => this.served++,
-        (error: Error) => this.refused.push(error.message),
-      )
-      await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
-    }
   }
 }

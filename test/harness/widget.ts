@@ -212,12 +212,10 @@ export const tokenOf = (page: Page) => page.evaluate(`${GATE}.token`) as Promise
 
 /** The fields of the one form that the site's backend gets. */
 export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<URLSearchParams> {
-  const { fields } = await eventually(PATIENCE_MS, 'the form arrives', () => pages.forms[0])
+  const fields = await eventually(PATIENCE_MS, 'the form arrives', () => pages.forms[0])
   assert.equal(pages.forms.length, 1)
   return fields
 }
-
-const CLOSES_WITHIN_MS = 1000
 
 /**
  * Closes a page and its context. Chromium may never answer while a page is being left. So the document is replaced first,
@@ -225,7 +223,7 @@ const CLOSES_WITHIN_MS = 1000
  */
 export async function closePage(page: Page): Promise<void> {
   const atMost = (work: Promise<unknown>) =>
-    Promise.race([work, new Promise(resolve => setTimeout(resolve, CLOSES_WITHIN_MS))])
+    Promise.race([work, new Promise(resolve => setTimeout(resolve, 1000))])
   await atMost(page.goto('about:blank').catch(() => {}))
   await atMost(page.context().close())
 }

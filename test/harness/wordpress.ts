@@ -11,8 +11,6 @@ import { FrontProxy, PROXY_ADDRESS } from './proxies.ts'
 import { temporaryDir } from './temporary.ts'
 
 const CODE = '/usr/share/wordpress'
-/** The theme that Debian's package has. */
-const THEME = 'twentytwentythree'
 const SCRIPT = new URL('../../scripts/wordpress.ts', import.meta.url).pathname
 export const PASSWORD = 'a password of the tests'
 
@@ -35,7 +33,8 @@ export class WordPress {
     const install = `wp_install('Blog', 'admin', 'admin@example.com', true, '', '${PASSWORD}');`
     const early = "define('WP_INSTALLING', true);" // or it would redirect to its installer
     this.php(`require ABSPATH . 'wp-admin/includes/upgrade.php'; ${install}`, early)
-    const activate = `switch_theme('${THEME}'); return activate_plugin('powgate/powgate.php');`
+    // The theme that Debian's package has.
+    const activate = `switch_theme('twentytwentythree'); return activate_plugin('powgate/powgate.php');`
     const problem = this.php(`require ABSPATH . 'wp-admin/includes/plugin.php'; ${activate}`)
     assert.equal(problem, null)
     await this.#serve()

@@ -52,11 +52,9 @@ const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType'
 /** Reading by name leaves out what endpoints for pages, or for backends, do not need. */
 const UNREAD = { forPages: ['authorization'], forBackends: ['siteKey'] }
 
-/** FIELDS, which both ways read of a GET. (Of a POST, reading by name has `expect` and `framing` too.) */
-type Fields = Partial<Record<string, string>>
-
 async function startServer(isCrossOrigin: boolean) {
-  const read: Record<'byName' | 'inOnePass', Fields> = { byName: {}, inOnePass: {} }
+  // FIELDS, which both ways read of a GET. (Of a POST, reading by name has `expect` and `framing` too.)
+  const read: Record<'byName' | 'inOnePass', Partial<Record<string, string>>> = { byName: {}, inOnePass: {} }
   const fieldsOf = (head: { [field in (typeof FIELDS)[number]]?: string | undefined }) =>
     Object.fromEntries(FIELDS.map(field => [field, head[field] ?? ''])) // absent is empty, or undefined in one pass
   const app = App().any('/*', (response, request) => {

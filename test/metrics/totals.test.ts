@@ -21,11 +21,6 @@ const ANSWERED = 'requests challenge 200 ok'
 
 const answers = (count: number): Snapshot => snapshot({ [ANSWERED]: count, residentBytes: 7 })
 
-function assertHas(totals: Totals, expected: Values): void {
-  const values = totals.values()
-  assert.deepEqual(Object.fromEntries(Object.keys(expected).map(name => [name, values[name]])), expected)
-}
-
 const answered = (totals: Totals) => totals.values()[ANSWERED] ?? 0
 
 test("a worker's snapshot replaces its last one; after its end its counters stay, and its gauges go", () => {
@@ -53,7 +48,8 @@ test('the store is up if every worker reaches it; other gauges are added up, or 
   const summed = 'storeUp: 1, inFlight: 4, workers: 2, connections 0: 7, connections 1: 7'
   const ofEach =
     'lag 0 p99: 0.25, lag 1 p99: 0.75, lag 1 mean: 0.25, heapBytes worker-0: 3, heapBytes worker-1: 3'
-  assertHas(totals, numbers(summed, ofEach))
+  const [values, expected] = [totals.values(), numbers(summed, ofEach)]
+  assert.deepEqual(Object.fromEntries(Object.keys(expected).map(name => [name, values[name]])), expected)
   totals.take(worker('2'), withGauges(0, 0), 1)
   assert.equal(totals.values().storeUp, 0)
   totals.take(worker('2'), withGauges(1, 0), 1)

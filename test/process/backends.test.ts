@@ -20,8 +20,7 @@ type Request = Parameters<BackendCounts['note']>[1]
 type Backend = Partial<typeof REQUEST> & { readonly perMinute: number; readonly host?: number }
 
 const newBackends = () => new Backends(createLogger('silent', {}, []))
-const IPV6_PREFIX_BITS = 64
-const newCounts = (isAddressWhole = true) => new BackendCounts(isAddressWhole, IPV6_PREFIX_BITS)
+const newCounts = (isAddressWhole = true) => new BackendCounts(isAddressWhole, 64) // bits of the prefix of IPv6
 
 function note(counts: BackendCounts, address: string, request: Request, namesVisitor = true): void {
   counts.note(parseAddress(address)!, request, namesVisitor)

@@ -3,20 +3,14 @@
 import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
-import type { Solution } from '../../src/protocol/wire.ts'
 import { claimsOf, keyring } from '../contract/support.ts'
-import { Client, solutionOf, solve } from '../harness/client.ts'
+import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { requestText } from '../harness/raw-http.ts'
-import { ALWAYS_EASY, lifetimesOf, type TestSite } from '../harness/service.ts'
+import { lifetimesOf, type TestSite } from '../harness/service.ts'
 
 export const challengeRequest = (siteKey: string, lines: readonly string[] = []): string =>
   requestText('GET /challenge', [`X-Site-Key: ${siteKey}`, ...lines])
-
-/** For a challenge of a site with `ALWAYS_EASY`. */
-export function solutionFor(nonce: string): Solution {
-  return solutionOf(nonce, solve(nonce, ALWAYS_EASY.base))
-}
 
 /** @param url where clients at any address can call the site @returns tells whether a challenge was given to an address */
 export async function nonceObserver(url: string, { siteKey }: TestSite) {

@@ -15,8 +15,6 @@ import { ALWAYS_EASY, TestService, UNLIMITED_REDEMPTIONS } from '../harness/serv
 import { temporaryDir } from '../harness/temporary.ts'
 import { IS_ROOT } from '../setup.ts'
 
-const RECOVERY_MS = 15_000
-
 /** A service with a site and a token that was redeemed, and what the test does with them. */
 async function stageOn(dataDir: string) {
   // Minutes later the token must still be refused as used, not as expired.
@@ -43,7 +41,7 @@ async function stageOn(dataDir: string) {
   }
   const assertWhole = async (expected: unknown, about: string) => {
     assert.deepEqual(await sitesAndKeys(), expected, about)
-    await eventually(RECOVERY_MS, `${about}: a visitor is served`, async () => {
+    await eventually(15_000, `${about}: a visitor is served`, async () => {
       const token = await newToken().catch(() => undefined)
       return token !== undefined && (await redeem(token)).status === 200
     })

@@ -23,8 +23,6 @@ const VISITS_A_SECOND = 4
 const [FORM_MS_MAX, GIVE_UP_MS] = [30_000, 30_000]
 /** The pause before each restart: long enough that forms of every age are open when the store moves. */
 const PAUSE_MS = 12_000
-/** The store moves to Redis, and back: each move makes a visit's token forgotten once at most. */
-const MOVES = 2
 
 /** A host with the files of the page in a folder of its own. */
 class Host {
@@ -193,7 +191,8 @@ async function visit(entrance: { client: Client }, site: TestSite, timesAgain: n
       const redeemed = await redeem(nonce)
       last = redeemed?.text ?? last
       if (redeemed?.status === 503 || redeemed === undefined) continue
-      const isForgotten = redeemed.json.code === 'token-forgotten' && timesAgain < MOVES
+      // The store moves to Redis, and back: each move makes a visit's token forgotten once at most.
+      const isForgotten = redeemed.json.code === 'token-forgotten' && timesAgain < 2
       if (isForgotten) return visit(entrance, site, timesAgain + 1)
       if (redeemed.status !== 200) return `/verify-token: ${redeemed.text}`
       const second = await redeem('other')

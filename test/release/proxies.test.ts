@@ -4,5 +4,4 @@ import { BY_ADDRESS, only } from '../contract/sections.ts'
 import { onHosts } from '../contract/support.ts'
 
 const sections = only(...BY_ADDRESS)
-
 onHosts((['haproxy', 'apache', 'caddy'] as const).map(front => ({ store: 'embedded', front, sections })))

@@ -64,7 +64,7 @@ describe('apply', { concurrency: true }, () => {
         return action(store).finally(() => store.close())
       }
       const allSites = () => onStore(store => store.listSites())
-      const audit = (limit = 1000): Promise<AuditEntry[]> => onStore(store => store.readAudit({ limit }))
+      const audit = (): Promise<AuditEntry[]> => onStore(store => store.readAudit({ limit: 1000 }))
       const site = async (siteKey: string) => (await allSites()).find(one => one.siteKey === siteKey)!
 
       before(async () => {

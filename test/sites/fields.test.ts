@@ -20,8 +20,6 @@ import { diffWithFile, exportFile, FILE_FORMAT, FILE_VERSION } from '../../src/s
 import { parseExportFile } from '../../src/sites/parse-export-file.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
 
-const COMMANDS = await commandsOf()
-
 /** A value that is not the default, and the flags that set it. What it does is tested in test/contract/ and test/domain/. */
 type Trial = readonly [value: unknown, flags: string]
 
@@ -63,7 +61,7 @@ const BEFORE = siteRecord({ name: 'shop' }, { siteKey: KEY, createdAt: 1 }, 1)
 
 /** @returns the settings after `powgate site update` with these flags */
 async function updated(before: SiteSettings, flags: string): Promise<SiteSettings> {
-  const command = COMMANDS.find(({ name }) => name === 'site update')!
+  const command = (await commandsOf()).find(({ name }) => name === 'site update')!
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
 

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { ownerMeter, siteMeter, windowOfRefused } from '../../src/domain/address-tags.ts'
 import { KEPT_MS_A_PROOF } from '../../src/domain/meters.ts'
-import type { SolutionAdmission, SolutionRequest } from '../../src/store/store.ts'
+import type { SolutionRequest } from '../../src/store/store.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import {
   challengeOn,
@@ -106,14 +106,10 @@ class Run {
       const storeEpoch = operation.isOfOtherEpoch ? 1 : store.requests.epochOf(visit.addressKey)!
       const request = { ...visit, failed: operation.failed, spend: spent && { ...spent, storeEpoch } }
       const admission = await solutionOn(store, request)
-      if (index === 0) this.#noteProof(request, admission) // the other store answers alike
+      const isSpent = admission.status === 'admitted' && admission.nonce === 'spent'
+      if (isSpent && index === 0) this.#proofs.push({ request, accepted: admission.accepted }) // the other store answers alike
       return admission
     })
-  }
-
-  #noteProof(request: SolutionRequest, admission: SolutionAdmission): void {
-    if (admission.status !== 'admitted' || admission.nonce !== 'spent') return
-    this.#proofs.push({ request, accepted: admission.accepted })
   }
 
   #redeem(stores: readonly TestStore[], operation: Operation, spent: Spent) {

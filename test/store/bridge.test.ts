@@ -14,8 +14,6 @@ const BRIDGE: BridgeOptions = {
   failOpenAfterMs: 300,
   monotonicMs: () => 1000,
 }
-/** There is one shard, to which every key leads. */
-const ANY_KEY = '00000000'
 
 test('a flood of addresses from one network is refused once memory is full, newcomers from others are not, and it is told once', async t => {
   t.mock.timers.enable({ apis: ['setInterval'] })
@@ -27,7 +25,7 @@ test('a flood of addresses from one network is refused once memory is full, newc
   const options = { workers: 2, failOpenAfterMs: 0, monotonicMs, onCrowded: () => timesTold++ }
   const { store, server } = await startRedis(t, { deadlineMs: 200, bridge: { ...BRIDGE, ...options } })
   await server.stop()
-  await eventually(10_000, 'it is away', () => store.requests.awayMs(ANY_KEY) > 0)
+  await eventually(10_000, 'it is away', () => store.requests.awayMs('00000000') > 0) // of the one shard, to which any key leads
   const outcomes = { admitted: 0, limited: 0, unavailable: 0 }
   for (let index = 0; index < 110_000; index++) {
     // The first ten characters of a key are its network.

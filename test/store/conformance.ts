@@ -272,10 +272,5 @@ export function storeConformance(name: string, make: StoreMaker): void {
     siteConformance(() => under)
 
     meterTests(() => under, make)
-
-    test('two clients see one epoch, and it stays', () => {
-      assert.equal(store().requests.epochOf('0a000001'), other().requests.epochOf('0a000001'))
-      assert.ok(Number.isInteger(store().requests.epochOf(SITE)))
-    })
   })
 }

@@ -37,7 +37,6 @@ import {
   redeemable,
   redemptionOn,
   spendable,
-  type TestStore,
   tokenOn,
 } from './harness.ts'
 
@@ -59,7 +58,7 @@ async function noteUses(file: EmbeddedSites, ids: readonly string[], times: numb
     await file.noteUses(new Map(ids.map(id => [id, atMs])))
 }
 
-async function make(): Promise<TestStore> {
+storeConformance('embedded', async () => {
   const { server, ...opened } = await openEmbeddedTwice()
   const expires = async (name: string) => {
     const meter = server.state.meters.get(name)
@@ -67,9 +66,7 @@ async function make(): Promise<TestStore> {
     return (meter.atMs + keptMs(meter) - opened.clock.now) / 1000
   }
   return { ...opened, expires }
-}
-
-storeConformance('embedded', make)
+})
 
 /** Runs code as a process of its own until the test ends. */
 function spawned(t: TestContext, code: string, dataDir: string) {

@@ -41,14 +41,12 @@ async function startCluster(t: TestContext, options: Partial<StoreClientOptions>
   return { cluster, store }
 }
 
-async function make(): Promise<TestStore> {
+/** The tests below, and torture, have Clusters of Redis; redis.test.ts has single servers of both engines. */
+storeConformance('valkey cluster', async () => {
   const cluster = await RedisCluster.start({ engine: 'valkey' })
   const open = (clock: TestStore['clock']) => openRedis(cluster.url, { clock: () => clock.now })
   return openTwice(open, () => cluster.stop())
-}
-
-/** The tests below, and torture, have Clusters of Redis; redis.test.ts has single servers of both engines. */
-storeConformance('valkey cluster', make)
+})
 
 test('redis cluster: addresses spread over all primaries; a command that has another number of shards finds them too', async t => {
   const { cluster, store } = await startCluster(t, { clusterShards: 2 * SHARDS })

@@ -74,10 +74,10 @@ async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>
   const keys = await admin.keys('*')
   if (way.startsWith('RESTORE')) {
     const dumps = await Promise.all(keys.map(key => admin.dumpBuffer(key)))
-    const put = (commands: ChainableCommander, isPut: (key: string) => boolean) => {
+    const put = async (commands: ChainableCommander, isPut: (key: string) => boolean) => {
       for (const [index, key] of keys.entries())
         if (isPut(key)) commands.restore(key, 0, dumps[index]!, 'REPLACE')
-      return allOf(commands)
+      for (const [error] of (await commands.exec())!) assert.equal(error, null)
     }
     const isEpoch = (key: string) => key.endsWith(':epoch')
     return async () => {
@@ -89,10 +89,6 @@ async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>
   }
   for (const key of keys) await admin.copy(key, key, 'DB', 1, 'REPLACE')
   return () => admin.swapdb(0, 1)
-}
-
-async function allOf(commands: ChainableCommander): Promise<void> {
-  for (const [error] of (await commands.exec())!) assert.equal(error, null)
 }
 
 for (const way of ['RESTORE', 'RESTORE of the epoch last', 'SWAPDB', 'DEBUG RELOAD'] as const) {

@@ -61,7 +61,7 @@ for (const engine of DRIVEN_ENGINES) {
 
     /** The site's backend gets the form once, with one token, and the browser shows its answer. */
     async function assertPosted(): Promise<void> {
-      const fields = await eventually(60_000, `${engine}: the form arrives`, () => pages.forms[0]?.fields)
+      const fields = await eventually(60_000, `${engine}: the form arrives`, () => pages.forms[0])
       const isAnswered = () => browser.evaluate("document.title === 'Received'")
       await eventually(60_000, `${engine}: the answer is shown`, isAnswered)
       assert.equal(fields.get('name'), 'Ada')

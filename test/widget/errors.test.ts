@@ -28,9 +28,6 @@ import { away, limited, NOT_PASSED } from './answers.ts'
 const { site, gateway, open } = await startStage()
 const CLOCK = { visit: WITH_CLOCK }
 
-/** The back-off before the fifth and last try, with its jitter. */
-const LONGEST_WAIT_MS = 8500
-
 /** Lets the page's clock pass each wait that the element tells, until it has failed. */
 async function untilFailed(page: Page): Promise<void> {
   const waits = page.locator('pow-gate .detail:text-matches("Continues")')
@@ -39,7 +36,7 @@ async function untilFailed(page: Page): Promise<void> {
     await waits.or(failed).first().waitFor({ state: 'attached' })
     if ((await failed.count()) > 0) return
     const before = gateway.requests.length
-    await page.clock.fastForward(LONGEST_WAIT_MS)
+    await page.clock.fastForward(8500) // the longest wait: before the fifth and last try, with its jitter
     // The old wait is still shown during the next try, and another step of the clock could end that try as too late.
     const isNext = async () => gateway.requests.length > before || (await failed.count()) > 0
     await eventually(60_000, 'the next try', isNext)

@@ -16,9 +16,6 @@ export interface ConnectionOwner {
   lost(connection: Connection, problem: string): void
 }
 
-/** Answers of the service are well below this; longer ones come in pieces. */
-const READ_BYTES = 4096
-
 export class Connection {
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
@@ -32,7 +29,7 @@ export class Connection {
   constructor(owner: ConnectionOwner, port: number) {
     this.#owner = owner
     const callback = (length: number, buffer: Uint8Array) => this.#take(buffer as Buffer, length)
-    const onread = { buffer: Buffer.alloc(READ_BYTES), callback }
+    const onread = { buffer: Buffer.alloc(4096), callback } // answers of the service are well below; longer ones come in pieces
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
     this.#socket.once('connect', () => owner.connected(this))
     let problem = 'a connection was closed'

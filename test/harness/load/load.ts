@@ -53,12 +53,6 @@ export interface Measured extends Stretch {
   readonly badAnswers: readonly string[]
 }
 
-interface Failure {
-  readonly sentAtMs: number
-  readonly failedAtMs: number
-  readonly what: string
-}
-
 /** In place of a rate: a visitor comes as soon as another leaves. */
 export const CLOSED_LOOP = Infinity
 export const NOBODY = 0
@@ -74,9 +68,6 @@ const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** How soon the end is seen when requests run out (`runOut`). */
-const POLL_MS = 20
-
 /** A connection that carries one visitor at a time. */
 export class Line extends Connection {
   visitor = 0
@@ -90,7 +81,7 @@ export type Request = Buffer | string
 /** Nobody comes until `connect` has opened the connections and a rate is set. */
 export abstract class Load<Target extends LoadTarget = LoadTarget> implements ConnectionOwner {
   abstract readonly marker: Buffer
-  readonly failures: Failure[] = []
+  readonly failures: { readonly sentAtMs: number; readonly failedAtMs: number; readonly what: string }[] = []
   sent = 0
   /** Requests without an answer. */
   underWay = 0
@@ -194,15 +185,9 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
     return atMs >= this.#fromMs && atMs < this.#toMs
   }
 
-  /** Nobody comes any more, because there are no more requests. */
-  protected runOut(): void {
-    this.#toMs = Math.min(this.#toMs, performance.now())
-    this.#perSecond = NOBODY
-  }
-
   async #until(endMs: number): Promise<void> {
     while (performance.now() < Math.min(endMs, this.#toMs))
-      await sleep(Math.min(POLL_MS, endMs - performance.now()))
+      await sleep(Math.min(20, endMs - performance.now())) // so soon the end is seen when requests run out
   }
 
   #isAnyLeft(): boolean {
@@ -238,7 +223,8 @@ export abstract class Load<Target extends LoadTarget = LoadTarget> implements Co
       this.#begun++
       const request = this.begin(line)
       if (request === undefined) {
-        this.runOut()
+        this.#toMs = Math.min(this.#toMs, performance.now()) // nobody comes any more
+        this.#perSecond = NOBODY
         this.#idle.push(line)
       } else this.#ask(line, request, sinceMs)
     }

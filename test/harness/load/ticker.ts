@@ -6,8 +6,6 @@
 
 import { Worker } from 'node:worker_threads'
 
-const INTERVAL_MS = 0.1
-
 /**
  * Runs in the thread, as text: plain JavaScript, which starts without a loader.
  *
@@ -17,7 +15,7 @@ const INTERVAL_MS = 0.1
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads')
 const state = new Int32Array(workerData)
-while (Atomics.wait(state, 1, 0, ${INTERVAL_MS}) === 'timed-out') {
+while (Atomics.wait(state, 1, 0, 0.1) === 'timed-out') {
   if (Atomics.exchange(state, 0, 1) === 0) parentPort.postMessage(0)
 }`
 

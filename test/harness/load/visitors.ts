@@ -135,7 +135,8 @@ export class VisitorLoad extends Load<VisitorsTarget> {
     }
     this.answers[step]++
     if (isMeasured) this.#admitted.add(latencyMs)
-    const isLeaving = step === 'challenge' && leaves(line.visitor, this.target.leaveShare ?? 0)
+    const spread = (line.visitor * 0.6180339887498949) % 1 // evenly over visitors, by the golden ratio
+    const isLeaving = step === 'challenge' && spread < (this.target.leaveShare ?? 0)
     if (isMeasured && isLeaving) this.#left++
     if (isMeasured && step === 'redeem') this.#served++
     if (isLeaving || step === 'redeem') return undefined
@@ -191,11 +192,6 @@ const stepOf = ({ step }: Line) => STEPS[step]!
 
 const postRequest = (path: string, lines: string, body: string) =>
   `POST ${path} HTTP/1.1\r\n${lines}${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
-
-/** Whether a visitor leaves, spread evenly over visitors by the golden ratio. */
-function leaves(visitor: number, share: number): boolean {
-  return share > 0 && (visitor * 0.6180339887498949) % 1 < share
-}
 
 /** As in docs/reference/limits.md and the interface: code, Retry-After, CORS headers for browsers and none for backends. */
 function isWellFormed(answer: string, step: Step): boolean {

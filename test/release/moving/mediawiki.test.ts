@@ -80,13 +80,12 @@ function attributeOf(tag: string, name: string): string {
 
 /** Somebody with a browser: keeps cookies, and sends forms with their hidden fields. */
 class Visitor {
-  readonly from: string
+  readonly from = freshAddress()
   readonly #wiki: string
   readonly #cookies = new Map<string, string>()
 
-  constructor(wiki: string, from = freshAddress()) {
+  constructor(wiki: string) {
     this.#wiki = wiki
-    this.from = from
   }
 
   token(): Promise<string> {

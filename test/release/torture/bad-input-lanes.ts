@@ -42,11 +42,9 @@ export async function sendAll(options: LaneOptions): Promise<number> {
   return unreachable
 }
 
-type Heard = Pick<Seen, 'received' | 'isClosed'>
-
 /** @returns undefined if no connection could be made */
-function send(port: number, from: string, { parts, ending }: BadInput): Promise<Heard | undefined> {
-  return new Promise(resolve => {
+function send(port: number, from: string, { parts, ending }: BadInput) {
+  return new Promise<Pick<Seen, 'received' | 'isClosed'> | undefined>(resolve => {
     let received = ''
     let isConnected = false
     let timer: NodeJS.Timeout | undefined

@@ -63,8 +63,6 @@ const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> =
 
 const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
 
-const WAITING_SHARE = 0.85 // of the clients
-
 const oddRequest = (random: Random) => random.pick(ROWS).bytes
 
 /** A generator for each number, so that one input can be repeated without the others. */
@@ -75,12 +73,8 @@ export function randomOf(seed: number, index: number): Random {
 export function badInput(random: Random, genuine: Genuine): BadInput {
   const family = random.pick(WEIGHTED)
   const parts = [FAMILIES[family]![1](random, genuine)].flat()
-  return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITING_SHARE) }
-}
-
-function endingOf(random: Random, waits: number): BadInput['ending'] {
-  if (random.chance(waits)) return 'wait'
-  return random.chance(0.5) ? 'finish' : 'reset'
+  const waits = random.chance(family === 'cut off' ? 0 : 0.85) // the share of clients that do
+  return { family, parts, ending: waits ? 'wait' : random.chance(0.5) ? 'finish' : 'reset' }
 }
 
 function anyRequest(random: Random, genuine: Genuine): string {

@@ -10,8 +10,6 @@ import { TEST_SECRET } from '../../harness/service.ts'
 import type { History } from './history.ts'
 import type { Run } from './run.ts'
 
-const ANY_VISITOR = parseAddress('127.0.0.1')! // these redemptions name no visitor's address
-
 const keyring = new Keyring([TEST_SECRET])
 
 /** What all tokens of one site have in common while its store keeps its epoch. */
@@ -34,7 +32,7 @@ export function tokenOf(claims: MintedClaims, random: Random): string {
     issuedAtMs,
     nonce: time.toString(16).padStart(8, '0') + random.hex(NONCE_LENGTH - 8),
     counter: random.below(2 ** 31),
-    address: ANY_VISITOR,
+    address: parseAddress('127.0.0.1')!, // any: these redemptions name no visitor's address
     score: 1,
   })
 }

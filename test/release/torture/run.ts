@@ -23,8 +23,6 @@ interface RunOptions {
 }
 
 const PROBLEMS_MAX = 5000
-/** The event in the log of an exception that the code did not foresee, in a request or outside. */
-const FAULT = '"event":"fault"'
 
 class Records {
   /** What was done, for example "10,000 tokens x 64 on redis". */
@@ -157,7 +155,7 @@ export class Run {
     await this.#putAway()
     // Faults are answered with 503 too, which may also mean that the store is away.
     for (const { output } of services) {
-      const at = output.indexOf(FAULT)
+      const at = output.indexOf('"event":"fault"') // of an exception that the code did not foresee
       if (at >= 0) problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
     }
     return records

@@ -64,7 +64,7 @@ for (const [name, library] of Object.entries(LIBRARIES))
         await untilState(page, 'verified')
       }
       await page.click('text=Send')
-      const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
+      const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0])
       const tokens = fields.getAll(attributes.startsWith('name') ? 'answer' : 'powgate-token')
       assert.equal(tokens.length, 1, String(fields))
       assert.equal((await redeem(tokens[0]!)).success, true)

@@ -95,21 +95,6 @@ const SVELTE: Plugin = {
     }),
 }
 
-async function bundled(app: string): Promise<string> {
-  const { outputFiles } = await build({
-    absWorkingDir: FOLDER,
-    entryPoints: [`apps/${app}.js`],
-    bundle: true,
-    write: false,
-    format: 'iife',
-    define: { 'process.env.NODE_ENV': '"production"' },
-    plugins: [SVELTE],
-    nodePaths: [`${FOLDER}node_modules`],
-    logLevel: 'silent',
-  })
-  return outputFiles[0]!.text
-}
-
 /** The value of the count-th call that the app has noted under this name (apps/page.js). */
 async function called(page: Page, name: string, count = 1): Promise<string> {
   const calls = () =>
@@ -120,7 +105,18 @@ async function called(page: Page, name: string, count = 1): Promise<string> {
 for (const [app, field, name, script] of WRAPPERS)
   test(`${name}: a token, another after its expiry and after a reset; the form brings the last, which is redeemed once`, async () => {
     const host = gateway.origin()
-    pages.add('/app.js', await bundled(app))
+    const { outputFiles } = await build({
+      absWorkingDir: FOLDER,
+      entryPoints: [`apps/${app}.js`],
+      bundle: true,
+      write: false,
+      format: 'iife',
+      define: { 'process.env.NODE_ENV': '"production"' },
+      plugins: [SVELTE],
+      nodePaths: [`${FOLDER}node_modules`],
+      logLevel: 'silent',
+    })
+    pages.add('/app.js', outputFiles[0]!.text)
     const tag = script === undefined ? '' : `<script ${script.replace('src="', `src="${host}`)}></script>`
     pages.add(
       '/form',
@@ -140,7 +136,7 @@ for (const [app, field, name, script] of WRAPPERS)
     const sent = await called(page, 'passed', 3)
     assert.equal(new Set([expired, renewed, sent]).size, 3)
     await page.click('text=Send')
-    const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
+    const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0])
     assert.equal(fields.get(field), sent)
     assert.equal(fields.has('powgate-token'), field === 'powgate-token')
     assert.deepEqual(notes.pageErrors, [])

@@ -27,9 +27,6 @@ const LANES = 400
 const SENDING_SHARE = 0.6
 const CLIENTS = 250
 
-/** The numbers of a part's inputs begin at a multiple of this, so that each part has others. */
-const PART_NUMBERS = 2 ** 24
-
 const PARTS = [
   { name: 'redis', kind: 'redis', hasProxyHeaders: false },
   { name: 'embedded', kind: 'embedded', hasProxyHeaders: false },
@@ -71,7 +68,7 @@ async function runPart(run: Run, part: Part): Promise<void> {
   const claims = await claimsAt(service.url, site)
 
   const total = Math.round(INPUTS / PARTS.length)
-  const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
+  const numbersFrom = PARTS.indexOf(part) * 2 ** 24 // so that the inputs of each part have other numbers
   let index = 0
   run.defer(() => {
     index = total // sends nothing more, however the case ends
@@ -145,21 +142,16 @@ function judging(run: Run) {
       run.check(false, `input ${index} (${family}): ${what}: ${answer} to ${sent}`)
     }
     if (received === '') return count('none')
-    for (const [, status] of received.matchAll(STATUS_LINE)) {
+    for (const [, status] of received.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
       count(status!)
-      if (status! >= '500' && !isVersionRefusal(status!, received)) note(`an answer with ${status}`)
+      // uWebSockets.js' own answer to a request line that it cannot parse: powgate has received no request.
+      const isVersionRefusal = status === '505' && received.includes('uWebSockets/20 Server')
+      if (status! >= '500' && !isVersionRefusal) note(`an answer with ${status}`)
     }
     // The end of a connection may cut its answer short.
     if (!received.startsWith('HTTP/1.1 ') && !isClosed) note('an answer that is not HTTP/1.1')
   }
   return { see, statuses }
-}
-
-const STATUS_LINE = /HTTP\/1\.1 (\d{3}) /g
-
-/** uWebSockets.js' own answer to a request line that it cannot parse: powgate has received no request. */
-function isVersionRefusal(status: string, received: string): boolean {
-  return status === '505' && received.includes('uWebSockets/20 Server')
 }
 
 /** Ordinary visitors and backends, who must get right answers all the time; in parts with proxies their challenges come through one. */

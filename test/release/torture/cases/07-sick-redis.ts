@@ -44,14 +44,22 @@ export const sickRedis: TortureCase = {
       async () => void (await client.token(site.siteKey, { from: freshAddress() })),
     )
     run.defer(() => visitors.stop())
-    const ward = { run, patient, load, calls: load.history.calls, visitors }
+    const { calls } = load.history
+    const ward = { run, patient, load, calls, visitors }
     await untilWell(ward, performance.now())
     let done = 0
     while (done === 0 || (done < order.length && !run.isOver(0.7))) await treat(ward, order[done++]!)
     await visitors.stop()
     await load.stop()
     run.size(`${done} sicknesses, one after the other`)
-    judgeAll(ward)
+    judgeRedemptions(run, load.history, ['token-used', 'token-forgotten'])
+    const odd = calls.filter(({ status }) => ![200, 400, 503].includes(status))
+    run.none('without an answer, or with an odd one', odd)
+    run.checkMeasured('longest', Math.max(...calls.map(tookMs)), LONGEST_MS_MAX)
+    const refusals = calls.filter(({ status }) => status === 503)
+    run.checkMeasured('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
+    run.figure('visitors who passed', visitors.served)
+    run.none('visits that failed', visitors.refused)
   },
 }
 
@@ -123,17 +131,6 @@ function untilWell({ load, calls }: Ward, sinceMs: number): Promise<unknown> {
     const statuses = recent.map(({ status }) => status)
     return statuses.includes(200) && statuses.every(status => status === 200 || status === 400)
   })
-}
-
-function judgeAll({ run, load, calls, visitors }: Ward): void {
-  judgeRedemptions(run, load.history, ['token-used', 'token-forgotten'])
-  const odd = calls.filter(({ status }) => ![200, 400, 503].includes(status))
-  run.none('without an answer, or with an odd one', odd)
-  run.checkMeasured('longest', Math.max(...calls.map(tookMs)), LONGEST_MS_MAX)
-  const refusals = calls.filter(({ status }) => status === 503)
-  run.checkMeasured('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
-  run.figure('visitors who passed', visitors.served)
-  run.none('visits that failed', visitors.refused)
 }
 
 function shuffled<T>(all: readonly T[], random: Random): T[] {

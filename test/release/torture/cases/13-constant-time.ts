@@ -17,7 +17,7 @@ import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../..
 import { mintToken, readToken } from '../../../../src/domain/token.ts'
 import type { Random } from '../../../harness/random.ts'
 import { lifetimesOf, TEST_SECRET } from '../../../harness/service.ts'
-import type { Run, TortureCase } from '../run.ts'
+import type { TortureCase } from '../run.ts'
 
 const SAMPLES = 1_000_000
 const SAMPLES_BOUNDED = 100_000
@@ -40,20 +40,16 @@ export const constantTime: TortureCase = {
     run.figure('control, stops at the first difference: |t|', control)
     run.check(control > CONTROL_T_MIN, `the control has |t| ${control}: this would not find a difference`)
     for (const target of [compared!, ...others]) {
-      judge(run, target, samples)
+      const ts: number[] = []
+      const isAnyBelow = () => ts.some(t => t < T_MAX)
+      while (!isAnyBelow() && ts.length < RUNS_MAX) ts.push(absoluteTOf(target, samples))
+      const told = ts.map(t => t.toFixed(2)).join(', then ')
+      run.figure(`${target.name}: |t|`, told)
+      run.check(isAnyBelow(), `${target.name}: |t| ${told}`)
       // Lets other tasks of this thread run (timers, signals).
       await new Promise(resolve => setImmediate(resolve))
     }
   },
-}
-
-function judge(run: Run, target: TimingTarget, samples: number): void {
-  const ts: number[] = []
-  const isAnyBelow = () => ts.some(t => t < T_MAX)
-  while (!isAnyBelow() && ts.length < RUNS_MAX) ts.push(absoluteTOf(target, samples))
-  const told = ts.map(t => t.toFixed(2)).join(', then ')
-  run.figure(`${target.name}: |t|`, told)
-  run.check(isAnyBelow(), `${target.name}: |t| ${told}`)
 }
 
 interface TimingTarget {
@@ -63,12 +59,10 @@ interface TimingTarget {
   accepts(given: string, right: unknown): boolean
 }
 
-const VISITOR = parseAddress('203.0.113.7')!
-
 /** The first target is the comparison of texts. */
 function targets(random: Random): TimingTarget[] {
   const keyring = new Keyring([TEST_SECRET])
-  const bound = { lifetimes: lifetimesOf(), address: VISITOR, storeEpoch: 7 }
+  const bound = { lifetimes: lifetimesOf(), address: parseAddress('203.0.113.7')!, storeEpoch: 7 }
   const binding = { ...bound, siteKey: `site_${'0'.repeat(22)}` }
   const newToken = () => {
     const claims = { ...bound, siteTag: random.hex(10), score: 1, issuedAtMs: Date.now() }
@@ -133,12 +127,11 @@ function flat(text: string): string {
 
 /** Calls timed together: reading the clock takes as long as a short call. */
 const CALLS = 8
-const WARM_UP_SHARE = 0.05
 /** Inputs made before they are measured, each once: its position in memory affects the time, so samples of one would be related. */
 const INPUTS = 250
 
 function absoluteTOf({ name, input, accepts }: TimingTarget, samples: number): number {
-  const warmUp = Math.ceil(samples * WARM_UP_SHARE)
+  const warmUp = Math.ceil(samples * 0.05)
   // The classes come from a cipher: the generator of the other choices is too weak for statistics.
   const classes = Uint8Array.from(randomBytes(samples + warmUp), byte => byte & 1)
   const times = new Float64Array(samples + warmUp)
@@ -161,9 +154,6 @@ function absoluteTOf({ name, input, accepts }: TimingTarget, samples: number): n
   return Math.max(...ts.map(Math.abs))
 }
 
-/** A class that is slower as a whole has hardly any samples in the faster half. */
-const CLASS_SAMPLES_MIN = 100
-
 /** The t of Welch's test over the times below `limit`. */
 function welch(times: Float64Array, classes: Uint8Array, limit: number): number {
   const counts = [0, 0]
@@ -178,7 +168,7 @@ function welch(times: Float64Array, classes: Uint8Array, limit: number): number 
     means[of]! += delta / counts[of]!
     squares[of]! += delta * (time - means[of]!)
   }
-  if (Math.min(...counts) < CLASS_SAMPLES_MIN) return 0
+  if (Math.min(...counts) < 100) return 0 // a class that is slower as a whole has hardly any samples in the faster half
   const [first, second] = [0, 1].map(of => squares[of]! / (counts[of]! - 1) / counts[of]!)
   const error = Math.sqrt(first! + second!)
   return error === 0 ? 0 : (means[1]! - means[0]!) / error
