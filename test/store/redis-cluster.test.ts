@@ -190,6 +190,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
 
 test('redis cluster: a move of a slot is broken off, and the other node has lost what had moved: nothing is redeemed twice', async t => {
   const { cluster, store } = await startCluster(t, { deadlineMs: 2000 }, PARTIAL)
+  const stores = [store, await openRedisFor(t, cluster.url, { deadlineMs: 2000 })]
   const from = await cluster.primaryOf(SITE_SLOT)
   const to = (await cluster.primaries()).find(server => server !== from)!
   const redeem = redeemable(store)
@@ -201,8 +202,9 @@ test('redis cluster: a move of a slot is broken off, and the other node has lost
   const records = keys.filter(key => key.endsWith(`r:${redeem.nonce}`))
   assert.equal(records.length, 1)
   await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...records)
-  // No request comes meanwhile: a probe meets the move.
-  await eventually(60_000, 'the move is met', () => store.health.describe().includes('a slot is being moved'))
+  // No request comes meanwhile: probes meet the move.
+  for (const { health } of stores)
+    await eventually(60_000, 'the move is met', () => health.describe().includes('a slot is being moved'))
   await to.ask('flushall')
   for (const server of [from, to]) await server.ask('cluster', 'setslot', SITE_SLOT, 'stable')
   const again = await eventually(60_000, 'an answer', async () => {
@@ -210,6 +212,12 @@ test('redis cluster: a move of a slot is broken off, and the other node has lost
     return answer !== 'unavailable' && answer
   })
   assert.equal(again, 'forgotten')
+  // The epoch is replaced once, though both have met the move.
+  const epochs = () => new Set(stores.map(({ requests }) => requests.epochOf(SITE)))
+  await eventually(60_000, 'one epoch', () => epochs().size === 1)
+  const replaced = epochs()
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  assert.deepEqual(epochs(), replaced)
 })
 
 test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {
