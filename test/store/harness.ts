@@ -40,7 +40,7 @@ export async function openRedis(
   // Long enough for a busy machine. Tests about deadlines give their own.
   const usual = { keyPrefix: 'test', clusterShards: SHARDS, deadlineMs: 5000, openTimeoutMs: 60_000 }
   const store = new StoreClient({ target: parseRedisUrl(url)!, ...usual, ...options })
-  await store.open()
+  await store.open().catch(error => store.close().then(() => Promise.reject(error))) // else its probes keep the test alive
   return store
 }
 

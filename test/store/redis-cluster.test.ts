@@ -188,37 +188,42 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   await eventually(60_000, 'its slot is found', redeems)
 })
 
-test('redis cluster: a move of a slot is broken off, and the other node has lost what had moved: nothing is redeemed twice', async t => {
-  const { cluster, store } = await startCluster(t, { deadlineMs: 2000 }, PARTIAL)
-  const stores = [store, await openRedisFor(t, cluster.url, { deadlineMs: 2000 })]
-  const from = await cluster.primaryOf(SITE_SLOT)
-  const to = (await cluster.primaries()).find(server => server !== from)!
-  const redeem = redeemable(store)
-  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
-  const [fromId, toId] = await Promise.all([from, to].map(server => server.ask('cluster', 'myid')))
-  await to.ask('cluster', 'setslot', SITE_SLOT, 'importing', String(fromId))
-  await from.ask('cluster', 'setslot', SITE_SLOT, 'migrating', String(toId))
-  const keys = (await from.ask('cluster', 'getkeysinslot', SITE_SLOT, 100)) as string[]
-  const records = keys.filter(key => key.endsWith(`r:${redeem.nonce}`))
-  assert.equal(records.length, 1)
-  await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...records)
-  // No request comes meanwhile: probes meet the move.
-  for (const { health } of stores)
-    await eventually(60_000, 'the move is met', () => health.describe().includes('a slot is being moved'))
-  await to.ask('flushall')
-  for (const server of [from, to]) await server.ask('cluster', 'setslot', SITE_SLOT, 'stable')
-  const again = await eventually(60_000, 'an answer', async () => {
-    const answer = await tokenOn(store, { redeem })
-    return answer !== 'unavailable' && answer
+for (const isNew of [false, true])
+  test(`redis cluster: a move of a slot is broken off, and the other node has lost what had moved: nothing is redeemed twice, by workers that ${isNew ? 'start meanwhile' : 'served before'}`, async t => {
+    const { cluster, store } = await startCluster(t, { deadlineMs: 2000 }, PARTIAL)
+    const stores = [store, await openRedisFor(t, cluster.url, { deadlineMs: 2000 })]
+    const from = await cluster.primaryOf(SITE_SLOT)
+    const to = (await cluster.primaries()).find(server => server !== from)!
+    const redeem = redeemable(store)
+    assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+    const [fromId, toId] = await Promise.all([from, to].map(server => server.ask('cluster', 'myid')))
+    await to.ask('cluster', 'setslot', SITE_SLOT, 'importing', String(fromId))
+    await from.ask('cluster', 'setslot', SITE_SLOT, 'migrating', String(toId))
+    const keys = (await from.ask('cluster', 'getkeysinslot', SITE_SLOT, 100)) as string[]
+    const records = keys.filter(key => key.endsWith(`r:${redeem.nonce}`))
+    assert.equal(records.length, 1)
+    await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'KEYS', ...records)
+    // No request comes meanwhile: probes meet the move.
+    for (const { health } of stores)
+      await eventually(60_000, 'the move is met', () => health.describe().includes('a slot is being moved'))
+    if (isNew) await Promise.all(stores.map(one => one.close()))
+    const opening = isNew ? [openRedisFor(t, cluster.url)] : stores // a start waits for all shards
+    if (isNew) await new Promise(resolve => setTimeout(resolve, 3000)) // so that the note is over a second old
+    await to.ask('flushall')
+    for (const server of [from, to]) await server.ask('cluster', 'setslot', SITE_SLOT, 'stable')
+    const serving = await Promise.all(opening)
+    const again = await eventually(60_000, 'an answer', async () => {
+      const answer = await tokenOn(serving[0]!, { redeem })
+      return answer !== 'unavailable' && answer
+    })
+    assert.equal(again, 'forgotten')
+    // The epoch is replaced once, though several have met the move.
+    const epochs = () => new Set(serving.map(({ requests }) => requests.epochOf(SITE)))
+    await eventually(60_000, 'one epoch', () => epochs().size === 1)
+    const replaced = epochs()
+    await new Promise(resolve => setTimeout(resolve, 1000))
+    assert.deepEqual(epochs(), replaced)
   })
-  assert.equal(again, 'forgotten')
-  // The epoch is replaced once, though both have met the move.
-  const epochs = () => new Set(stores.map(({ requests }) => requests.epochOf(SITE)))
-  await eventually(60_000, 'one epoch', () => epochs().size === 1)
-  const replaced = epochs()
-  await new Promise(resolve => setTimeout(resolve, 1000))
-  assert.deepEqual(epochs(), replaced)
-})
 
 test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {
   const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, PARTIAL)
