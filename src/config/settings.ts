@@ -3,7 +3,7 @@
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
 import { LIMIT_MAX } from '../domain/limits.ts'
-import type { ValueRule } from '../domain/value-forms.ts'
+import { numberRule, type ValueRule } from '../domain/value-forms.ts'
 
 /** A setting with `isSecret` may also stand in a file, whose path is then in the variable `<NAME>_FILE`. */
 export interface Setting extends ValueRule {
@@ -19,16 +19,8 @@ export const SECRET_CHARACTERS_MIN = 32
 /** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 export const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
-type Range = readonly [minimum: number, maximum: number]
-
-function isWithin(text: string, [minimum, maximum]: Range): boolean {
-  const value = text.trim() === '' ? Number.NaN : Number(text)
-  return value >= minimum && value <= maximum
-}
-
-function integer(range: Range, fallback: number, about: string): Setting {
-  const accepts = (text: string) => isWithin(text, range) && Number.isInteger(Number(text))
-  return { accepts, fallback: String(fallback), expects: `an integer from ${range.join(' to ')}`, about }
+function integer([minimum, maximum]: readonly [number, number], fallback: number, about: string): Setting {
+  return { ...numberRule(minimum, maximum, 'integer'), fallback: String(fallback), about }
 }
 
 type LimitSetting = (typeof LIMITS)[keyof typeof LIMITS]['setting']
@@ -248,9 +240,8 @@ export const SETTING_GROUPS = {
       choice(['auto', 'json', 'text'], 'JSON for programs, text for people; auto: text on a terminal.'),
     ),
     POWGATE_LOG_SUCCESSES: {
-      accepts: text => isWithin(text, [0, 1]),
+      ...numberRule(0, 1, 'number'),
       fallback: '0.01',
-      expects: 'a number from 0 to 1',
       about:
         'Share of the visitors whose successes are logged; 0: none. Failures and refusals are, up to bounds.',
     },

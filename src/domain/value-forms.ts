@@ -62,12 +62,19 @@ export function number(
   maximum: number,
   type: 'number' | 'integer' = 'number',
 ): ValueForm<number> {
-  const expects = `${type === 'integer' ? 'an' : 'a'} ${type} from ${minimum} to ${maximum}`
-  const spelling = type === 'integer' ? /^(0|[1-9]\d*)$/ : /^\d*\.?\d+$/
-  const accepts = (text: string) => spelling.test(text) && Number(text) >= minimum && Number(text) <= maximum
+  const rule = numberRule(minimum, maximum, type)
   return {
-    schema: { type, description: expects, minimum, maximum },
-    text: { placeholder, expects, accepts, read: ([text]) => Number(text) },
+    schema: { type, description: rule.expects, minimum, maximum },
+    text: { placeholder, ...rule, read: ([text]) => Number(text) },
+  }
+}
+
+/** Takes decimal digits alone, because `0x1F90` or `1e3` may be meant otherwise. */
+export function numberRule(minimum: number, maximum: number, type: 'number' | 'integer'): ValueRule {
+  const spelling = type === 'integer' ? /^(0|[1-9]\d*)$/ : /^\d*\.?\d+$/
+  return {
+    expects: `${type === 'integer' ? 'an' : 'a'} ${type} from ${minimum} to ${maximum}`,
+    accepts: text => spelling.test(text) && Number(text) >= minimum && Number(text) <= maximum,
   }
 }
 

@@ -144,12 +144,12 @@ export async function compareWithHosts(store: SiteStore, config: Config) {
 
 /** Why a host with these terms cannot work with the others; the last line says what to do. */
 export function problemsWith(others: readonly HostNote[], own: HostTerms): string[] {
-  const problems = others.flatMap(other => differences(own, other))
-  if (problems.length > 0)
-    problems.push(
-      `the hosts of one store must agree, or each refuses what the others issue: set the same, with a SIGHUP to those that run, or stop ${namesOf(others)} first`,
-    )
-  return problems
+  const differing = others.filter(other => differences(own, other).length > 0)
+  if (differing.length === 0) return []
+  return [
+    ...differing.flatMap(other => differences(own, other)),
+    `the hosts of one store must agree, or each refuses what the others issue: set the same, with a SIGHUP to those that run, or stop ${namesOf(differing)} first`,
+  ]
 }
 
 export function namesOf(hosts: readonly HostNote[]): string {

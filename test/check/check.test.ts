@@ -131,7 +131,7 @@ const BROKEN: Readonly<Record<string, readonly [Record<string, string>, ...RegEx
     {
       ...{ HOST: 'http://x', PORT: '70000', LOG_LEVEL: 'loud', POWGATE_DEMO: 'maybe', POWGATE_WORKER: '2' },
       POWGATE_LOG_LEVEL: 'debug',
-      ...{ POWGATE_TOKEN_SECONDS: '0', POWGATE_CHALLENGE_SECONDS: '5', POWGATE_LOG_SUCCESSES: '2' },
+      ...{ POWGATE_TOKEN_SECONDS: '0', POWGATE_CHALLENGE_SECONDS: '0x64', POWGATE_LOG_SUCCESSES: '2' },
       ...{ POWGATE_IPV6_PREFIX: '129', POWGATE_REDIS_PREFIX: 'a b', POWGATE_FAIL_OPEN: 'verify-token' },
       ...{ REDIS_URL: 'postgres://u:hunter2@h', POWGATE_SECRETS: 'hunter2,hunter3' },
       POWGATE_TRUSTED_PROXIES: '10.0.0.0/8, nginx',
