@@ -25,7 +25,12 @@ export class CallHead {
   #epoch = 0 // before the first reply no time is expected, so it does not count
   /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
   #batchesSeen = 0
-  #hasSlotMoved = false
+  /** Keys of the slot may be lost: a move was met, or may have been missed by this new worker of a Cluster (rule 6 of lua/epoch.lua). */
+  #mayHaveMoved: boolean
+
+  constructor(isCluster: boolean) {
+    this.#mayHaveMoved = isCluster
+  }
 
   /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
@@ -33,14 +38,14 @@ export class CallHead {
     this.#time = timeOf(reply) & WRAP_MASK
     this.#askedAtMs = askedAtMs
     // A reply with the same epoch is of a call that did not tell the move yet.
-    if (epochOf(reply) !== this.#epoch) this.#hasSlotMoved = false
+    if (epochOf(reply) !== this.#epoch) this.#mayHaveMoved = false
     this.#epoch = epochOf(reply)
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
-  /** Called when a call met the slot between two nodes: some of its keys may be lost then (rule 6 of lua/epoch.lua). */
+  /** Called when a call met the slot between two nodes. */
   slotMoves(): void {
-    this.#hasSlotMoved = true
+    this.#mayHaveMoved = true
   }
 
   /**
@@ -70,7 +75,7 @@ export class CallHead {
     const bytes = this.#bytes
     bytes.writeUInt32BE(randomInt(2 ** 32), HEAD.nextEpoch)
     const checkedAt = isSameConnection ? this.#checkedAt : NO_TIME
-    bytes.writeUInt32BE(this.#hasSlotMoved ? SLOT_MOVED : checkedAt, HEAD.checked)
+    bytes.writeUInt32BE(this.#mayHaveMoved ? SLOT_MOVED : checkedAt, HEAD.checked)
     bytes.writeUInt32BE(this.expectedTime(), HEAD.expected)
     bytes.writeUInt32BE(this.#epoch, HEAD.epoch)
     bytes.writeDoubleBE(this.#batchesSeen, HEAD.batches)

@@ -84,7 +84,7 @@ export class Shard {
   /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
   /** What each call tells first: the server's last reply, by which the server notices that records may be lost. */
-  readonly #head = new CallHead()
+  readonly #head: CallHead
   /** Operations that gather for the next call. */
   #batch = new Batch()
   /**
@@ -104,6 +104,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
+    this.#head = new CallHead(connection.isCluster)
     // One character stands for a byte, as in all texts of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]

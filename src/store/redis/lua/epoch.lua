@@ -8,15 +8,16 @@
 --    put back key by key, calls come in between, and would pass if KEYS[3] had the number alone. So the epoch stands beside it:
 --    a. The copy's KEYS[3] comes. Its number is too low, so this writes a new epoch, and a number above `seen` beside it.
 --    b. The copy's KEYS[1] comes. The number is now high enough, but stands beside another epoch, so this replaces the epoch again.
--- 5. The clock was set: set forward, it lets records expire early. The note has the server's time, renewed each second. If that is
+-- 5. The clock was set: set forward, it lets records expire early. The note has the server's time, renewed twice a second. If that is
 --    over CLOCK_OFF_MAX from now (`is_note_off`), the clock was set, or no worker could call. The caller's time decides:
 --    a. The caller expects about the server's time (`is_confirmed`): no worker could call. The epoch stays.
 --    b. It expects another time: the clock was set, or the call is late because the server stood still. The call does nothing and
 --       fails with OTHERTIME. If the call's deadline has passed, its caller has given it up; else the caller calls again (c).
 --    c. It expects no time (after b, or a new worker): the epoch is replaced (`is_clock_set`).
--- 6. A move of the slot to another node of a Cluster was broken off: keys that had moved may be lost, the epoch not among them. The
---    caller has met the move since its last reply (`checked_at` is SLOT_MOVED), and the epoch is still that of this reply; or it is a new
---    worker, and the note shows that no call ran since the move.
+-- 6. A move of the slot to another node of a Cluster was broken off: keys that had moved may be lost, the epoch not among them.
+--    `checked_at` is then SLOT_MOVED:
+--    a. The caller has met the move since its last reply, and the epoch is still that of this reply.
+--    b. The caller is a new worker of a Cluster, and no call ran for UNWATCHED: workers that met a move may have ended before they told it.
 --
 -- The head (shared.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
 -- reply, NO_TIME over a new connection, or SLOT_MOVED; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
@@ -32,7 +33,8 @@
 -- a replica, copy another's data and be promoted again.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local CLOCK_OFF_MAX = 30000 -- less either way is harmless, since records are kept a minute longer than needed
-local NOTED_EVERY = 1000
+local NOTED_EVERY = 500
+local UNWATCHED = 1000 -- where a worker lives, the note is at most 750 old: it probes each 250
 local EXPECTED_MAX = 3600000 -- a caller predicts the time for so long after a reply (client/call-head.ts); at most half of WRAP
 
 local epoch_text = value_of(1)
@@ -57,8 +59,8 @@ if epoch_text == '' or is_older_copy or checked_at >= WRAP or (now - checked_at)
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
-  local is_new_worker = expecting_epoch == 0 and note_age and note_age >= NOTED_EVERY
-  local has_moved = checked_at == SLOT_MOVED and (expecting_epoch == tonumber(epoch_text) or is_new_worker)
+  local was_unwatched = expecting_epoch == 0 and note_age and note_age >= UNWATCHED -- 6b
+  local has_moved = checked_at == SLOT_MOVED and (expecting_epoch == tonumber(epoch_text) or was_unwatched)
   -- 1, 2, 4, 6: the epoch is replaced whatever the clock says
   local is_lost = epoch_text == '' or is_other_server or is_older_copy or has_moved
   -- Only a test gives a clock of its own (time.lua), which may leap.
