@@ -11,6 +11,7 @@
 import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { join, resolve } from 'node:path'
+import { openFilesMax, STORE_FILES } from '../../config/open-files.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
@@ -84,6 +85,10 @@ export class StoreServer {
     server.on('connection', socket => this.#serve(socket))
     // A process that may open no more files cannot accept a connection. An error event without a listener would end it.
     server.on('error', () => {})
+    server.maxConnections = openFilesMax('self') - STORE_FILES
+    server.once('drop', () =>
+      tell?.('error', 'the store lacks files for all connections (ulimit -n, LimitNOFILE)'),
+    )
   }
 
   /** Waits until the present owner of the directory has ended. @throws OperatorError */
