@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import type { Config } from './config.ts'
 
-/** Libraries, the store and logs need so many files. */
+/** Libraries, the store and logs need 30 files, and with a large Redis Cluster this many. */
 const OTHER_FILES = 256
+/** Of a low limit, they get a quarter, and at least so many. */
+const OTHER_FILES_MIN = 48
 /** The store process needs so many files beside its connections: two for a worker, and half as many again while a roll replaces workers. */
 export const STORE_FILES = 32
 const STORE_FILES_PER_WORKER = 3
@@ -14,7 +16,8 @@ const LIMIT_ASSUMED = 10_000
 const RELAYED_FILES = 3
 
 export function connectionsThatFit(hasRelay: boolean): number {
-  const files = openFilesMax('self') - OTHER_FILES
+  const max = openFilesMax('self')
+  const files = max - Math.min(OTHER_FILES, Math.max(OTHER_FILES_MIN, max / 4))
   return Math.max(1, Math.floor(files / (hasRelay ? RELAYED_FILES : 1)))
 }
 

@@ -324,7 +324,7 @@ test('without a terminal, standard output is the log alone: one JSON object a li
   const env = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('start') } // few files: warnings are lines too
   const { child, ended, output } = start({ ...env, POWGATE_WORKERS: '10' }, ['prlimit', '--nofile=60'])
   await eventually(60_000, 'it listens', () => output().includes('powgate listens'))
-  assert.match(output(), /a worker may open 60 files, enough for 1 connections: raise the limit/)
+  assert.match(output(), /a worker may open 60 files, enough for 12 connections: raise the limit/)
   assert.match(output(), /the store process may open 60 files, and needs 62 for POWGATE_WORKERS=10: raise/)
   child.kill('SIGTERM')
   assert.match((await ended).stderr, /^\nFirst start: .*\n {2}API key {3}in \S+\n/s)
