@@ -212,16 +212,20 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   await redemptionOn(first.store, { redeem })
   await challengeOn(first.store, { addressKey, siteLimit: 1 })
   await first.spend(freshNonce(Date.now()))
+  await createSite(first.store.sites, { name: 'a' })
+  writeServiceUrl(loadConfig({ POWGATE_DATA_DIR: dataDir }))
   await first.stop({ saves: true })
 
   const second = await start(t, dataDir)
   assert.equal(second.server.state.epoch, first.server.state.epoch)
   assert.equal(await tokenOn(second.store, { redeem }), 'used')
   assert.equal((await challengeOn(second.store, { addressKey, siteLimit: 1 })).status, 'limited')
+  assert.deepEqual([first.told, second.told], [[], []])
   removeSavedState(dataDir) // as the service does, as soon as it serves
   await second.stop()
 
   const third = await start(t, dataDir)
+  assert.match(third.told.join(), /^there is no saved state/)
   assert.notEqual(third.server.state.epoch, first.server.state.epoch)
   assert.equal(await tokenOn(third.store, { redeem }), 'forgotten')
   assert.equal(third.server.state.meters.size, 0)
