@@ -121,6 +121,9 @@ export class StoreServer {
       } catch {
         // The file system may be read-only now. The next start takes the name from a socket that nobody answers on.
       }
+    } else if (saves) {
+      const why = 'the data directory, its socket or sites.jsonl was replaced or removed'
+      this.#options.tell?.('warn', `the state is not saved (${why}): what was issued before is refused`)
     }
     await new Promise<void>(done => this.#server.close(() => done()))
   }
@@ -182,7 +185,7 @@ export class StoreServer {
     if (hasOwnSocket && hasFile) return line(`${file} was replaced, or written by somebody else,`)
     if (hasOwnSocket)
       return line(`${file} was removed`, `put it back (cp ${this.sites.openFile} ${file}), then `)
-    if (hasFile) return line(`the data directory ${dataDir} was moved or replaced`)
+    if (hasFile) return line(`the data directory ${dataDir} was moved or replaced, or its socket removed,`)
     return line(
       `the data directory ${dataDir} was moved away, or its disk unmounted,`,
       'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then ',
