@@ -15,7 +15,7 @@ import { openFilesMax, STORE_FILES } from '../../config/open-files.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
-import { giveToUser } from './data-dir.ts'
+import { giveToUser, hasServedFrom } from './data-dir.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
 import { EmbeddedSites, SITES_JSONL } from './sites-file.ts'
@@ -143,10 +143,11 @@ export class StoreServer {
     try {
       saveState(dataDir, this.#savedState())
     } catch (error) {
-      tell?.(
-        'warn',
-        `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
-      )
+      if (hasServedFrom(dataDir))
+        tell?.(
+          'warn',
+          `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
+        )
       try {
         removeSavedState(dataDir)
       } catch {

@@ -16,6 +16,7 @@ const NAME = 'state'
 /** The state's name while a service reads it. If a start finds it, the last start ended while it read it, and this one would too. */
 const READING = `${NAME}.reading`
 
+const NONE_SAVED = 'there is no saved state, as after a kill or power loss: what was issued before is refused'
 /** No token, challenge or window lives longer than two hours. */
 const OLD_MS = 7_200_000
 
@@ -64,10 +65,7 @@ export function loadState(
   const [path, reading] = [NAME, READING].map(name => join(dataDir, name)) as [string, string]
   if (isService && existsSync(reading) && !existsSync(path))
     return 'the state is not read: the last start ended while it read it, for want of time, memory or power'
-  if (!existsSync(path))
-    return isService && hasServedFrom(dataDir)
-      ? 'there is no saved state, as after a kill or a loss of power: what was issued before is refused'
-      : undefined
+  if (!existsSync(path)) return isService && hasServedFrom(dataDir) ? NONE_SAVED : undefined
   let snapshot: Snapshot
   try {
     if (isService) renameSync(path, reading)
