@@ -6,7 +6,7 @@ import type { Config } from './config.ts'
 
 /** Libraries, the store and logs need 30 files, and with a large Redis Cluster this many. */
 const OTHER_FILES = 256
-/** Of a low limit, they get a quarter, and at least so many. */
+/** They get a quarter of a low limit, and at least this many. */
 const OTHER_FILES_MIN = 48
 /** The store process needs so many files beside its connections: two for a worker, and half as many again while a roll replaces workers. */
 export const STORE_FILES = 32
