@@ -5,10 +5,10 @@ import { startAdminServer } from './admin/admin-server.ts'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { recordsRoute } from './admin/records-route.ts'
 import { type Config, gatherSettings, localUrl, parseConfig, storeNameIn } from './config/config.ts'
+import { fewFiles } from './config/open-files.ts'
 import { claimPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { startDashboard } from './dashboard/dashboard.ts'
-import { fewConnections } from './http/open-files.ts'
 import { createLogger, logDestination, logOutput } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
@@ -61,11 +61,7 @@ async function runPrimary(): Promise<void> {
       ...startDashboard(claimed, totals, primary, siteMemory, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
-    for (const warning of [
-      ...loaded.warnings,
-      ...fewConnections(loaded.proxyProtocol, loaded.connectionsMax),
-    ])
-      log.warn(warning)
+    for (const warning of [...loaded.warnings, ...fewFiles(loaded)]) log.warn(warning)
     const explained = (error: Error) => throwExplained(error, claimed)
     const { store, demo } = await prepareStart(claimed, log, totals, storeProcess).catch(explained)
     const config: Config = { ...(await hosts.join(claimed).catch(explained)), demo } // `join` adds the number of shards of all hosts

@@ -52,11 +52,11 @@ const IMPORTS: Readonly<Record<string, string>> = {
   demo: 'addresses config domain http protocol store',
   widget: 'http protocol',
   log: 'addresses domain http packages',
-  metrics: 'addresses domain http protocol server-build.ts words',
+  metrics: 'addresses config domain http protocol server-build.ts words',
   sites: 'addresses config demo domain log packages store version.ts words',
-  check: 'addresses config dashboard demo domain http process server-build.ts sites store version.ts words',
+  check: 'addresses config dashboard demo domain process server-build.ts sites store version.ts words',
   explain: 'words',
-  admin: 'addresses config domain http log metrics version.ts',
+  admin: 'addresses config domain log metrics version.ts',
   dashboard: 'admin config domain metrics process protocol store words',
   'version.ts': '',
   'server-build.ts': '',
@@ -64,7 +64,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts words',
   process: 'config demo domain endpoints log metrics server-build.ts server.ts store version.ts words',
   'main.ts': 'config process start.ts',
-  'start.ts': 'admin config dashboard http log metrics process sites store words',
+  'start.ts': 'admin config dashboard log metrics process sites store words',
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
 }
 

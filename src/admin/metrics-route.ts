@@ -1,8 +1,8 @@
 /** GET /metrics: what all processes have counted, and what the primary process reads of the system at each request. */
 
 import type { Config } from '../config/config.ts'
+import { memoryUsage, openFilesOf } from '../config/open-files.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
-import { openFilesOf } from '../http/open-files.ts'
 import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
 import { cpuMicroseconds } from '../metrics/stats.ts'
 import type { FlatName, Values } from '../metrics/table.ts'
@@ -50,7 +50,7 @@ async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | u
   const gauges = new Map<FlatName, number>([['startedAt', performance.timeOrigin / 1000]])
   const build = { version: VERSION, node: process.version, server: undefined } // only workers load uWebSockets.js
   const processes = [
-    { name: 'primary', pid: process.pid, build, memory: process.memoryUsage() },
+    { name: 'primary', pid: process.pid, build, memory: memoryUsage() },
     { name: 'store', pid: storeProcess?.pid, build, memory: storeProcess?.memory },
     ...totals.workers().map(({ worker: { pid, build }, number }) => {
       return { name: `worker-${number}`, pid, build, memory: undefined }

@@ -5,6 +5,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.ts'
 import { type Config, configFlag, loadConfig } from '../config/config.ts'
+import { fewFiles } from '../config/open-files.ts'
 import { type ListenAddress, listenError, migratesConnections, tryPort } from '../config/ports.ts'
 import { IF_GONE, isSecretToBeMade, secretPath } from '../config/secrets.ts'
 import type { ServiceState } from '../dashboard/service-state.ts'
@@ -13,7 +14,6 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { fewConnections } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { noSitesText, restoreSteps } from '../sites/export-file.ts'
 import { hasServedFrom } from '../store/embedded/data-dir.ts'
@@ -139,8 +139,8 @@ function describeWatching({ redis, adminHost, adminPort }: Config, { facts, warn
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-function checkKernel({ proxyProtocol, connectionsMax }: Config, { warnings, notes }: Findings): void {
-  warnings.push(...fewConnections(proxyProtocol, connectionsMax))
+function checkKernel(config: Config, { warnings, notes }: Findings): void {
+  warnings.push(...fewFiles(config))
   if (migratesConnections() === false)
     notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',

@@ -5,6 +5,7 @@
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { ProxyWatch } from '../addresses/trusted-proxies.ts'
+import { memoryUsage } from '../config/open-files.ts'
 import { type Ending, outcomeLabel } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
@@ -113,7 +114,7 @@ export class Stats {
 
   snapshot(): Snapshot {
     const trouble = this.#sources.storeTrouble()
-    const { rss, heapUsed } = process.memoryUsage()
+    const { rss, heapUsed } = memoryUsage()
     const { mean, p99, max } = this.#readLag()
     const values: Values = {
       ...valuesOf(this.counts),

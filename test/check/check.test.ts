@@ -167,8 +167,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
 })
 
 test('a port whose server takes no connection, and whose queue is full: check says within a minute that the port is taken', async t => {
-  const listen =
-    "listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))"
+  const listen = "listen({ port: 0, host: '127.0.0.1', backlog: 1 },()=>console.log(server.address().port))"
   const stuck = spawn(process.execPath, ['-e', `const server = require('net').createServer().${listen}`])
   const port = Number((await once(stuck.stdout, 'data'))[0])
   stuck.kill('SIGSTOP')
@@ -210,12 +209,8 @@ describe('good configurations', () => {
   })
 
   test('a service that others can reach, and that trusts no proxy: a note in case one is in front; warnings of other settings', async () => {
-    const env = {
-      HOST: '0.0.0.0',
-      PORT: String(await freePort()),
-      POWGATE_METRICS_SITES,
-      POWGATE_WORKERS: '256',
-    }
+    const PORT = String(await freePort())
+    const env = { HOST: '0.0.0.0', PORT, POWGATE_METRICS_SITES, POWGATE_WORKERS: '256' }
     const text = await powgate.with(env).text('check')
     assert.match(text, /^warning: POWGATE_METRICS_SITES: there is no site site_0{22}$/m)
     assert.match(text, /^warning: POWGATE_WORKERS: 256 for \d+ cores/m)

@@ -321,10 +321,11 @@ test('of a state of before a reboot only usual rates are read; a start after the
 })
 
 test('without a terminal, standard output is the log alone: one JSON object a line, also at a first start', async () => {
-  const env = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('start') }
-  const { child, ended, output } = start(env, ['prlimit', '--nofile=1200']) // few enough for a warning, which is a line too
+  const env = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('start') } // few files: warnings are lines too
+  const { child, ended, output } = start({ ...env, POWGATE_WORKERS: '10' }, ['prlimit', '--nofile=60'])
   await eventually(60_000, 'it listens', () => output().includes('powgate listens'))
-  assert.match(output(), /a worker may open 1200 files, enough for 944 connections: raise the limit/)
+  assert.match(output(), /a worker may open 60 files, enough for 12 connections: raise the limit/)
+  assert.match(output(), /the store process may open 60 files, and needs 62 for POWGATE_WORKERS=10: raise/)
   child.kill('SIGTERM')
   assert.match((await ended).stderr, /^\nFirst start: .*\n {2}API key {3}in \S+\n/s)
   for (const line of output().trim().split('\n')) assert.equal(JSON.parse(line).name, 'powgate')

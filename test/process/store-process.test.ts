@@ -1,10 +1,11 @@
 /** The primary process supervises the store process: forks that fail, a process that dies or hangs. Also a worker silent at the start. */
 
 import assert from 'node:assert/strict'
-import { ChildProcess, execFileSync, fork } from 'node:child_process'
+import { ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,6 +16,8 @@ import { Primary } from '../../src/process/primary.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
 import { writeServiceUrl } from '../../src/sites/service-files.ts'
 import { createSite } from '../../src/sites/sites.ts'
+import { socketPath } from '../../src/store/embedded/data-dir.ts'
+import type { StoreMessage } from '../../src/store/embedded/process.ts'
 import { openEmbedded } from '../harness/embedded.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { storePid } from '../harness/processes.ts'
@@ -70,6 +73,20 @@ test('a store process whose primary ended before it was loaded ends', async () =
   const child = fork('dist/store/embedded/process.js', [dataDir, '1000000']) // the bound of its state, in bytes
   child.disconnect()
   assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('a store process that may open no more files closes connections, says so, and lives on', async t => {
+  const dataDir = temporaryDir('store')
+  const args = ['--nofile=60', process.execPath, 'dist/store/embedded/process.js', dataDir, '1000000']
+  const child = spawn('prlimit', args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  t.after(() => child.kill('SIGKILL'))
+  const heard = async (wanted: StoreMessage['type']) => {
+    while ((await once(child, 'message'))[0].type !== wanted);
+  }
+  await heard('serves')
+  for (let count = 0; count < 60; count++) connect(socketPath(dataDir)).on('error', () => {})
+  await heard('tells')
+  await heard('lives')
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {

@@ -5,12 +5,13 @@
 
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { memoryUsage } from '../../config/open-files.ts'
 import { StoreServer } from './server.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
   | StoreUsage
-  /** The line says why it cannot serve. */
+  /** The line says why it cannot serve, or ends. */
   | { readonly type: 'failed'; readonly line: string }
   | { readonly type: 'tells'; readonly level: 'info' | 'warn' | 'error'; readonly text: string }
 
@@ -38,7 +39,8 @@ async function end(): Promise<void> {
 }
 
 process.title = 'powgate store'
-const sendUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: process.memoryUsage() })
+process.on('uncaughtExceptionMonitor', ({ message }) => send({ type: 'failed', line: message })) // for the log
+const sendUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: memoryUsage() })
 sendUsage()
 setInterval(sendUsage, 1000).unref()
 // Terminals and service managers signal all processes of a service. The primary acts, and tells this one.

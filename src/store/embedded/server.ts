@@ -11,10 +11,11 @@
 import { chmodSync, existsSync, rmSync, statSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 import { join, resolve } from 'node:path'
+import { openFilesMax, STORE_FILES } from '../../config/open-files.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
-import { giveToUser } from './data-dir.ts'
+import { giveToUser, hasServedFrom } from './data-dir.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
 import { EmbeddedSites, SITES_JSONL } from './sites-file.ts'
@@ -84,6 +85,10 @@ export class StoreServer {
     server.on('connection', socket => this.#serve(socket))
     // A process that may open no more files cannot accept a connection. An error event without a listener would end it.
     server.on('error', () => {})
+    server.maxConnections = openFilesMax('self') - STORE_FILES
+    server.once('drop', () =>
+      tell?.('error', 'the store lacks files for all connections (ulimit -n, LimitNOFILE)'),
+    )
   }
 
   /** Waits until the present owner of the directory has ended. @throws OperatorError */
@@ -116,6 +121,9 @@ export class StoreServer {
       } catch {
         // The file system may be read-only now. The next start takes the name from a socket that nobody answers on.
       }
+    } else if (saves) {
+      const why = 'the data directory, its socket or sites.jsonl was replaced or removed'
+      this.#options.tell?.('warn', `the state is not saved (${why}): what was issued before is refused`)
     }
     await new Promise<void>(done => this.#server.close(() => done()))
   }
@@ -135,10 +143,11 @@ export class StoreServer {
     try {
       saveState(dataDir, this.#savedState())
     } catch (error) {
-      tell?.(
-        'warn',
-        `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
-      )
+      if (hasServedFrom(dataDir))
+        tell?.(
+          'warn',
+          `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
+        )
       try {
         removeSavedState(dataDir)
       } catch {
@@ -177,7 +186,7 @@ export class StoreServer {
     if (hasOwnSocket && hasFile) return line(`${file} was replaced, or written by somebody else,`)
     if (hasOwnSocket)
       return line(`${file} was removed`, `put it back (cp ${this.sites.openFile} ${file}), then `)
-    if (hasFile) return line(`the data directory ${dataDir} was moved or replaced`)
+    if (hasFile) return line(`the data directory ${dataDir} was moved or replaced, or its socket removed,`)
     return line(
       `the data directory ${dataDir} was moved away, or its disk unmounted,`,
       'put it back, or else save what the service remembers (powgate site export --from-service, with POWGATE_ADMIN_PORT), then ',

@@ -9,13 +9,14 @@ import { deserialize, serialize } from 'node:v8'
 import type { Meter } from '../../domain/meters.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../wire.ts'
-import { giveToUser } from './data-dir.ts'
+import { giveToUser, hasServedFrom } from './data-dir.ts'
 import type { State } from './state.ts'
 
 const NAME = 'state'
 /** The state's name while a service reads it. If a start finds it, the last start ended while it read it, and this one would too. */
 const READING = `${NAME}.reading`
 
+const NONE_SAVED = 'there is no saved state, as after a kill or power loss: what was issued before is refused'
 /** No token, challenge or window lives longer than two hours. */
 const OLD_MS = 7_200_000
 
@@ -54,7 +55,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
  * another boot. Meters must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
  *
  * @param options.isService sets the file aside as READING first, until the service serves or puts it back
- * @returns for the log, what was not read; undefined if all was read, or if there is no file
+ * @returns for the log, what was not read; undefined if all was read, or if no service ran here
  */
 export function loadState(
   dataDir: string,
@@ -64,7 +65,7 @@ export function loadState(
   const [path, reading] = [NAME, READING].map(name => join(dataDir, name)) as [string, string]
   if (isService && existsSync(reading) && !existsSync(path))
     return 'the state is not read: the last start ended while it read it, for want of time, memory or power'
-  if (!existsSync(path)) return undefined
+  if (!existsSync(path)) return isService && hasServedFrom(dataDir) ? NONE_SAVED : undefined
   let snapshot: Snapshot
   try {
     if (isService) renameSync(path, reading)
