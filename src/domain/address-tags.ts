@@ -1,11 +1,12 @@
 /**
  * Names of addresses and networks in the store. A tag is 48 bits of a hash of a network, keyed with the first secret, without which
  * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors). An address has two networks: its owner's (IPv4 /24,
- * IPv6 /48) and the wide one around it (/16, /32). A meter counts the proofs of one (meters.ts). Lengths are in characters.
+ * IPv6 /48) and the wide one around it (/16, /32). A meter counts the proofs of one, those of each puzzle apart (meters.ts). Lengths
+ * are in characters.
  *
  *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          key of an address; of IPv6, of its prefix
- *   | e: | shard 2 | tag of the owner's network 8 |                               name of the owner's network's meter
- *   | e: | tag of the wide network 8 |                                         name of the wide network's meter
+ *   | e: | shard 2 | tag of the owner's network 8 | h of HashWX |                 name of the owner's network's meter
+ *   | e: | tag of the wide network 8 | h of HashWX |                           name of the wide network's meter
  *
  * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
  * An address and its owner's network share their start, so a request costs one hash, and a lookup of the wide network's tag.
@@ -14,6 +15,7 @@
 
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
+import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SigningKey } from './keyring.ts'
 import { PRICING } from './pricing.ts'
 
@@ -28,6 +30,8 @@ const WIDE_MAX = 200_000
 /** Starts the names of all meters. No site key, and no tag, is `born`. */
 const METER = 'e:'
 const FIRST_PROOF = `${METER}born`
+/** Ends the names of networks' meters. With one meter for both puzzles, cheap proofs of SHA-256 would make visitors pay in HashWX. */
+const PUZZLE_END: Readonly<Record<PuzzleName, string>> = { sha256: '', hashwx: 'h' }
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
 
@@ -66,12 +70,12 @@ export class AddressTags {
   }
 
   /**
-   * Names of the meters of an address' networks, the owner's first.
+   * Names of the meters of an address' networks for proofs of this puzzle, the owner's first.
    *
    * @param key the address' key, from `keyOf`
    */
-  networkMeters(address: Address, key: string): readonly [owner: string, wide: string] {
-    return [ownerMeter(key), METER + this.#wideTag(address)]
+  networkMeters(address: Address, key: string, puzzle: PuzzleName): readonly [owner: string, wide: string] {
+    return [ownerMeter(key, puzzle), METER + this.#wideTag(address) + PUZZLE_END[puzzle]]
   }
 
   #ownerOf(address: Address): string {
@@ -123,8 +127,12 @@ export function siteMeter(siteKey: string): string {
 }
 
 /** The meter of the owner's network of an address with this key. */
-export function ownerMeter(key: string): string {
-  return METER + ownerKey(key)
+export function ownerMeter(key: string, puzzle: PuzzleName): string {
+  return METER + ownerKey(key) + PUZZLE_END[puzzle]
+}
+
+export function ownerMeters(key: string): string[] {
+  return PUZZLES.map(puzzle => ownerMeter(key, puzzle))
 }
 
 // Windows of requests that are counted apart from the others of an address.

@@ -96,10 +96,10 @@ export function verify(service: Service): Endpoint {
     // nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
       return exchange.refuse(attempt.refusal, attempt)
-    const visit = attempt.verdict === 'solved' ? attempt.visit : found
+    const solved = attempt.verdict === 'solved' ? attempt : undefined
+    const visit = solved?.visit ?? found
     // The store spends the nonce only if it was solved.
-    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), spend)
+    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), solved)
     /** Answers, and returns whether the proof must leave the meters again. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
       const { style } = exchange.rules

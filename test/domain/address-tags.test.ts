@@ -15,6 +15,7 @@ import {
 } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 
 const SITE = 'site_0000000000000000000000'
@@ -26,7 +27,8 @@ const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).si
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
-const networksOf = (text: string) => tags.networkMeters(address(text), keyOf(text))
+const networksOf = (text: string, puzzle: PuzzleName = 'sha256') =>
+  tags.networkMeters(address(text), keyOf(text), puzzle)
 
 test('the key of an address is the tag of its owner’s network (/24, /48) and the bits within it, the same in every version', () => {
   // Stores hold these two, so they must never change.
@@ -62,7 +64,9 @@ test('the meters of a network are those of its owner and of the /16 or /32 aroun
     assert.equal(wide, networksOf(neighbour)[1])
     assert.notEqual(wide, networksOf(stranger)[1])
     const keys = [keyOf(one), windowOfKnown(keyOf(one), SITE), keyOf(neighbour)]
-    const names = [owner.slice(METER.length), wide.slice(METER.length), ...keys]
+    const meters = [owner, wide, ...networksOf(one, 'hashwx')]
+    assert.equal(new Set(meters).size, 4, 'each puzzle has meters of its own')
+    const names = [...meters.map(name => name.slice(METER.length)), ...keys]
     assert.equal(new Set(names.map(shardKey)).size, 1, 'all on one shard, and the neighbour’s too')
   }
   const [v4, v6] = [networksOf('0.0.0.0'), networksOf('::')]
@@ -79,7 +83,7 @@ test('a worker remembers the names of 200,000 wide networks at most (WIDE_MAX), 
     for (let network = from; network < to; network++) {
       const bytes = Buffer.alloc(16, 0x20)
       bytes.writeUInt32BE(network) // a /32 of IPv6
-      tags.networkMeters(addressFromBytes(bytes)!, 'an owner')
+      tags.networkMeters(addressFromBytes(bytes)!, 'an owner', 'sha256')
     }
     return liveHeapBytes()
   }
