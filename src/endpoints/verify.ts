@@ -156,7 +156,7 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   // last refusal is answered: 503, if this worker has not reached that shard yet.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const addressKey = tags.translated(visit.addressKey, address)
+    const addressKey = tags.translated(visit.addressKey, address, service.settings.ipv6PrefixBits)
     attempt = attemptWithTags(service, { ...visit, tags, addressKey }, parsed.body, nowMs)
   }
   return attempt
