@@ -122,7 +122,8 @@ export class SimulatedService {
 
   #metersOf(address: Address): Meters {
     const { nowMs } = this.#clock
-    const networks = this.#tags.networkMeters(address, this.#tags.keyOf(address, IPV6_PREFIX_BITS))
+    const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
+    const networks = this.#tags.networkMeters(address, key, this.puzzle)
     const names = [...this.#tags.firstProofNames, siteMeter(SITE.siteKey), ...networks]
     const records = names.map(name => this.#meter(name))
     const meters = metersFrom(records, nowMs)

@@ -139,7 +139,7 @@ function meteringOf(index: number, site: Site): Metering {
   const { owner, wide } = networkPricing(address, PRICING).free
   return {
     firstProofs: tags.firstProofNames,
-    meters: [site.meterName, ...tags.networkMeters(address, addressKeyOf(index))],
+    meters: [site.meterName, ...tags.networkMeters(address, addressKeyOf(index), 'sha256')],
     free: [siteFree(0, PRICING), owner, wide],
     counts: true,
   }

@@ -17,8 +17,6 @@ const V4_LAST: Address = V4_PREFIX + '\xff'.repeat(4)
 const BEFORE_V4: Address = `${'\0'.repeat(10)}\xff\xfe${'\xff'.repeat(4)}`
 const AFTER_V4: Address = `${'\0'.repeat(9)}\x01${'\0'.repeat(6)}`
 
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
-
 export function addressFromBytes(bytes: Buffer): Address | undefined {
   if (bytes.length === 4) return fromV4(bytes[0]!, bytes[1]!, bytes[2]!, bytes[3]!)
   if (bytes.length === 16) return bytes.toString('latin1', 0, 16)
@@ -107,16 +105,6 @@ export function formatAddress(address: Address): string {
 export function formatVisitor(address: Address, v6PrefixBits: number): string {
   if (isV4(address) || v6PrefixBits === ADDRESS_BITS) return formatAddress(address)
   return `${formatAddress(rangeOf(address, v6PrefixBits).start)}/${v6PrefixBits}`
-}
-
-/** The bits up to `toBit`, from a whole byte on, as lowercase digits; bits beyond `toBit` in the last byte are 0. */
-export function hexOf(address: Address, fromByte: number, toBit: number): string {
-  let text = ''
-  const wholeBytes = toBit >> 3
-  for (let index = fromByte; index < wholeBytes; index++) text += HEX[address.charCodeAt(index)]
-  const restBits = toBit & 7
-  if (restBits > 0) text += HEX[address.charCodeAt(wholeBytes) & (0xff << (8 - restBits)) & 0xff]
-  return text
 }
 
 interface Range {

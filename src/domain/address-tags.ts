@@ -1,19 +1,21 @@
 /**
  * Names of addresses and networks in the store. A tag is 48 bits of a hash of a network, keyed with the first secret, without which
  * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors). An address has two networks: its owner's (IPv4 /24,
- * IPv6 /48) and the wide one around it (/16, /32). A meter counts the proofs of one (meters.ts). Lengths are in characters.
+ * IPv6 /48) and the wide one around it (/16, /32). A meter counts the proofs of one, by puzzle (meters.ts). Lengths are in characters.
  *
- *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          key of an address; of IPv6, of its prefix
- *   | e: | shard 2 | tag of the owner's network 8 |                               name of the owner's network's meter
- *   | e: | tag of the wide network 8 |                                         name of the wide network's meter
+ *   | shard 2 | tag of the owner's network 8 | masked bits within it, hexadecimal |   key of an address; of IPv6, of its prefix
+ *   | e: | shard 2 | tag of the owner's network 8 | h of HashWX |                 name of the owner's network's meter
+ *   | e: | tag of the wide network 8 | h of HashWX |                           name of the wide network's meter
  *
  * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
  * An address and its owner's network share their start, so a request costs one hash, and a lookup of the wide network's tag.
- * The bits within the network stay readable, so the embedded store keeps its addresses next to each other.
+ * The bits are masked with more of the tag's hash: a log may tell which network a key is of, by a nonce, but not which address. All keys
+ * of a network have one mask, so whoever knows the address of one can read the others.
  */
 
 import { hash } from 'node:crypto'
-import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
+import { ADDRESS_BITS, type Address, isV4, V4_BYTE } from '../addresses/address.ts'
+import { PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import type { SigningKey } from './keyring.ts'
 import { PRICING } from './pricing.ts'
 
@@ -22,12 +24,19 @@ const TAG_LENGTH = 8
 /** 4,096 values, spread over a Cluster's shards. */
 const SHARD_LENGTH = 2
 const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+/** What each character of base64url stands for, by its code. */
+const SIX_BITS = Uint8Array.from({ length: 128 }, (_, code) => {
+  return Buffer.from(`${String.fromCharCode(code)}A`, 'base64url')[0]! >> 2
+})
 /** Bounds the tags kept in memory: all IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
 /** Starts the names of all meters. No site key, and no tag, is `born`. */
 const METER = 'e:'
 const FIRST_PROOF = `${METER}born`
+/** Ends the names of networks' meters. With one meter for both puzzles, cheap proofs of SHA-256 would make visitors pay in HashWX. */
+const PUZZLE_END: Readonly<Record<PuzzleName, string>> = { sha256: '', hashwx: 'h' }
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
 
@@ -54,29 +63,27 @@ export class AddressTags {
 
   /** The key of an address; of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
+    const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
+    const digest = this.#digest(prefixOf(address, OWNER_END))
     const within = isV4(address)
-      ? hexOf(address, OWNER_END.v4, ADDRESS_BITS)
-      : hexOf(address, OWNER_END.v6, v6PrefixBits) // from a byte to a bit
-    return this.#ownerOf(address) + within
+      ? maskedHex(address, OWNER_END.v4, ADDRESS_BITS, digest)
+      : maskedHex(address, OWNER_END.v6, v6PrefixBits, digest)
+    return shard + digest.slice(0, TAG_LENGTH) + within
   }
 
-  /** Turns the address's key by another secret, as another host may have made it, into the one by this: only the start differs. */
-  translated(key: string, address: Address): string {
-    return this.#ownerOf(address) + key.slice(OWNER_LENGTH)
+  /** Turns the address's key by another secret, with what a window's name adds, into the one by this. */
+  translated(key: string, address: Address, v6PrefixBits: number): string {
+    const own = this.keyOf(address, v6PrefixBits)
+    return own + key.slice(own.length)
   }
 
   /**
-   * Names of the meters of an address' networks, the owner's first.
+   * Names of the meters of an address' networks for proofs of this puzzle, the owner's first.
    *
    * @param key the address' key, from `keyOf`
    */
-  networkMeters(address: Address, key: string): readonly [owner: string, wide: string] {
-    return [ownerMeter(key), METER + this.#wideTag(address)]
-  }
-
-  #ownerOf(address: Address): string {
-    const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
-    return shard + this.#tag(prefixOf(address, OWNER_END))
+  networkMeters(address: Address, key: string, puzzle: PuzzleName): readonly [owner: string, wide: string] {
+    return [ownerMeter(key, puzzle), METER + this.#wideTag(address) + PUZZLE_END[puzzle]]
   }
 
   #wideTag(address: Address): string {
@@ -90,18 +97,34 @@ export class AddressTags {
     return wide
   }
 
-  /** Hashes one block of SHA-256; `Hmac.innerHash` of keyring.ts would take two. All inputs have one length, so none can be extended. */
   #tag(prefix: string): string {
+    return this.#digest(prefix).slice(0, TAG_LENGTH)
+  }
+
+  /** Hashes one block of SHA-256; `Hmac.innerHash` of keyring.ts would take two. All inputs have one length, so none can be extended. */
+  #digest(prefix: string): string {
     this.#input[KEY_BYTES] = prefix.length
     for (let index = 0; index < PREFIX_BYTES_MAX; index++)
       this.#input[KEY_BYTES + 1 + index] = prefix.charCodeAt(index) // NaN beyond its end is written as 0
-    return hash('sha256', this.#input, 'base64url').slice(0, TAG_LENGTH)
+    return hash('sha256', this.#input, 'base64url')
   }
 }
 
 function endsOf(level: 'owner' | 'wide') {
   const { v4, v6 } = PRICING
   return { v4: V4_BYTE + v4.prefixBits[level] / 8, v6: v6.prefixBits[level] / 8 }
+}
+
+/** The bits from a whole byte up to `toBit`, each byte XORed with eight bits of the digest behind its tag: no two bytes become one. */
+function maskedHex(address: Address, fromByte: number, toBit: number, digest: string): string {
+  let text = ''
+  let at = TAG_LENGTH
+  for (let byte = fromByte; byte * 8 < toBit; byte++) {
+    const kept = address.charCodeAt(byte) & (0xff00 >> Math.min(8, toBit - byte * 8))
+    const mask = (SIX_BITS[digest.charCodeAt(at++)]! << 2) ^ SIX_BITS[digest.charCodeAt(at++)]!
+    text += HEX[(kept ^ mask) & 0xff]
+  }
+  return text
 }
 
 function prefixOf(address: Address, end: typeof OWNER_END): string {
@@ -123,8 +146,12 @@ export function siteMeter(siteKey: string): string {
 }
 
 /** The meter of the owner's network of an address with this key. */
-export function ownerMeter(key: string): string {
-  return METER + ownerKey(key)
+export function ownerMeter(key: string, puzzle: PuzzleName): string {
+  return METER + ownerKey(key) + PUZZLE_END[puzzle]
+}
+
+export function ownerMeters(key: string): string[] {
+  return PUZZLES.map(puzzle => ownerMeter(key, puzzle))
 }
 
 // Windows of requests that are counted apart from the others of an address.

@@ -96,10 +96,10 @@ export function verify(service: Service): Endpoint {
     // nothing is charged.
     if (attempt.verdict === 'refused' && attempt.refusal.reason === 'store-unavailable')
       return exchange.refuse(attempt.refusal, attempt)
-    const visit = attempt.verdict === 'solved' ? attempt.visit : found
+    const solved = attempt.verdict === 'solved' ? attempt : undefined
+    const visit = solved?.visit ?? found
     // The store spends the nonce only if it was solved.
-    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), spend)
+    const request = chargeOf(service.pricing, visit, 'verify', chargeFor(attempt), solved)
     /** Answers, and returns whether the proof must leave the meters again. */
     const settle = exchange.guard((admission: SolutionAdmission): boolean => {
       const { style } = exchange.rules
@@ -156,7 +156,7 @@ function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: st
   // last refusal is answered: 503, if this worker has not reached that shard yet.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const addressKey = tags.translated(visit.addressKey, address)
+    const addressKey = tags.translated(visit.addressKey, address, service.settings.ipv6PrefixBits)
     attempt = attemptWithTags(service, { ...visit, tags, addressKey }, parsed.body, nowMs)
   }
   return attempt

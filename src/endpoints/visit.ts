@@ -17,6 +17,7 @@ import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import type { Service } from './service.ts'
 
@@ -142,14 +143,14 @@ export type Charge = 'plain' | 'failure' | 'junk'
 /**
  * Makes the store's request.
  *
- * @param spend the nonce to use up; without it, the request is only counted
+ * @param solved has the nonce to use up, and its puzzle, which the site may have changed since; without it, the request is only counted
  */
 export function chargeOf(
   pricing: Pricing,
   visit: Visit,
   name: VisitorEndpointName,
   charge: Charge = 'plain',
-  spend?: SolutionRequest['spend'],
+  solved?: { readonly puzzle: PuzzleName; readonly spend: SolutionRequest['spend'] },
 ): SolutionRequest {
   const { addressKey, addressLimit, siteLimit, site, refusal } = visit
   const isJunk = charge === 'junk'
@@ -158,10 +159,10 @@ export function chargeOf(
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
-    metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
+    metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit, solved?.puzzle) : undefined,
     failOpen: site?.record.failOpen?.[name], // undefined leaves it to the service's setting
     failed: charge === 'failure',
-    spend,
+    spend: solved?.spend,
   }
 }
 
@@ -172,13 +173,16 @@ function chargedKey(addressKey: string, refusal: Refusal | undefined, isJunk: bo
 }
 
 /** In known networks and at private addresses, only the site's meter is asked for. Proofs of known networks and test sites do not count. */
-function meteringOf(pricing: Pricing, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+function meteringOf(pricing: Pricing, visit: AllowedVisit, puzzle = visit.site.record.puzzle): Metering {
+  const { site, address, isKnown, addressKey, tags } = visit
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const siteFreeProofs = siteFree(expectedOf(site), pricing)
   return {
     firstProofs: tags.firstProofNames,
-    meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, addressKey)] : [site.meterName],
+    meters: hasNetworks
+      ? [site.meterName, ...tags.networkMeters(address, addressKey, puzzle)]
+      : [site.meterName],
     free: hasNetworks ? [siteFreeProofs, owner, wide] : [siteFreeProofs],
     counts: !isKnown && site.test === undefined,
   }

@@ -3,7 +3,7 @@
  * `k/<API key id>`. The changes of a store are numbered; the last number is its revision.
  */
 
-import { ownerMeter, windowsOf } from '../domain/address-tags.ts'
+import { ownerMeters, windowsOf } from '../domain/address-tags.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
@@ -42,11 +42,11 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys, apiKeyIds }
   }
 
-  /** Every name that an address may have in a store: its network's meter, and windows of its visits (`l:`) and redemptions (`c:`). */
+  /** Every name that an address may have in a store: its network's meters, and windows of its visits (`l:`) and redemptions (`c:`). */
   protected async namesOf(addressKeys: readonly string[]): Promise<string[][]> {
     const siteKeys = keysOf('s/', await this.changesAfter(0))
     return addressKeys.map(key => [
-      ownerMeter(key),
+      ...ownerMeters(key),
       ...windowsOf(key, siteKeys).flatMap(window => [`l:${window}`, `c:${window}`]),
     ])
   }

@@ -69,7 +69,7 @@ class Town {
       this.#meters.set(name, known)
       return known
     }
-    const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64))
+    const networks = TAGS.networkMeters(from, TAGS.keyOf(from, 64), 'sha256')
     const names = [...TAGS.firstProofNames, siteMeter('site_0000000000000000000000'), ...networks]
     const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)

@@ -8,7 +8,6 @@ import {
   type Address,
   formatAddress,
   formatNetwork,
-  hexOf,
   isV4,
   parseAddress,
 } from '../../src/addresses/address.ts'
@@ -37,8 +36,8 @@ function spellings(address: Address): [name: string, bytes: Buffer][] {
   const [start, prefixes] = isV4(address) ? [12, [128]] : [0, [48, 64, 128]]
   const found: [string, Buffer][] = [['text', Buffer.from(formatAddress(address))]]
   for (const bits of prefixes) {
-    const hex = hexOf(address, start, bits)
-    const bytes = Buffer.from(hex, 'hex')
+    const bytes = Buffer.from(address.slice(start, bits / 8), 'latin1')
+    const hex = bytes.toString('hex')
     const add = (name: string, content: Buffer) => found.push([`${name} of ${bits} bits`, content])
     add('bytes', bytes)
     for (const text of [hex, hex.toUpperCase()]) add(`hexadecimal ${text}`, Buffer.from(text))

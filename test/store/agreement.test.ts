@@ -129,7 +129,7 @@ class Run {
     const { addressLimit, siteLimit, site, counts } = operation
     const network = this.#networks[operation.network]!.slice(0, -2) // without the bits of the address within it
     const addressKey = operation.address === 0 ? `${network}01` : windowOfRefused(`${network}02`)
-    const networks = [ownerMeter(addressKey), `e:${this.#name}wide`]
+    const networks = [ownerMeter(addressKey, 'sha256'), `e:${this.#name}wide`]
     const meters = [siteMeter(this.#siteKey(operation)), ...(operation.hasNetworks ? networks : [])]
     // So few are free that rates exceed half a budget, above which less is learned as usual. Stores learn so once they are an hour old,
     // which these become during the test, since all runs have one time of the first proof: only the whole test repeats a failure.

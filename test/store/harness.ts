@@ -166,7 +166,7 @@ export function freshKey(): string {
 
 /** The meters of an address, in its shard. */
 export function meteringOf(addressKey: string, siteKey = SITE): Metering {
-  const meters = [siteMeter(siteKey), ownerMeter(addressKey), `e:${shardKey(addressKey)}00wide`]
+  const meters = [siteMeter(siteKey), ownerMeter(addressKey, 'sha256'), `e:${shardKey(addressKey)}00wide`]
   return { firstProofs: ['e:born', 'e:born:test'], meters, free: [120, 80, 240], counts: true }
 }
 
