@@ -171,7 +171,7 @@ async function listenWith(
   const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
     log.warn(
       { connectionsMax, count },
-      'closed new connections: as many are open as POWGATE_CONNECTIONS_MAX, or else the limit of open files, allows',
+      'closed connections: nearly as many are open as POWGATE_CONNECTIONS_MAX, or else the limit of open files, allows',
     ),
   )
   const listener = await listen(app, host, {
@@ -201,6 +201,7 @@ function hostOf(
     relay: undefined, // set by `listen`
     ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,
+    isCrowded: false,
     inFlight: 0,
     observer: {
       answered: (exchange, endpoint, status, ending) => {

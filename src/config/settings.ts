@@ -73,7 +73,7 @@ export const SETTING_GROUPS = {
     POWGATE_CONNECTIONS_MAX: integer(
       [0, 1_000_000],
       0,
-      'Most connections of a worker; further ones are closed. 0: as many as its limit of open files allows.',
+      'Most connections of a worker; near it some are closed. 0: as many as its limit of open files allows.',
     ),
     POWGATE_CONFIG_FILE: untilRestart(
       optional(

@@ -44,6 +44,8 @@ export interface ExchangeHost {
   readonly onForwardingMalformed: (proxy: Address) => void
   /** Set when the worker stops: every answer then closes its connection. */
   isDraining: boolean
+  /** Set by `listen` (listener.ts) while many connections are open: answers then close theirs, too. */
+  isCrowded: boolean
   /** Requests that are not answered yet, counted by the exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver

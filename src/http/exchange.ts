@@ -45,6 +45,9 @@ const TAKE_MS_MAX = 15_000
  */
 const BARE_LAST_SHARE = 1 / 64
 
+/** In a crowd longer bodies end no connection: `end` would hold it for a client that reads slowly, and `tryEnd` cannot close it. */
+const CROWD_BYTES_MAX = 16_384
+
 /** Builds of uWebSockets.js for Node.js 24 end a connection with `endWithoutBody`, and not with `tryEnd`. */
 const ENDS_WITHOUT_BODY = process.versions.modules === '137'
 
@@ -250,8 +253,7 @@ export class Exchange {
 
   answer(reply: Reply): void {
     if (this.#isOver) return
-    const isBare = reply.status === 304 || this.#isHead
-    if (!this.#isLastAnswer && this.#mustEndConnection(isBare)) this.#answerLast(reply)
+    if (!this.#isLastAnswer && this.#mustEndConnection(reply)) this.#answerLast(reply)
     // In the next tick `answer` decides anew, because the service may drain by then. Outside a callback no tick is full.
     else if (this.#isTickFull()) setImmediate(() => this.answer(reply))
     else this.#answerNow(reply)
@@ -266,19 +268,20 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  #mustEndConnection(isBare: boolean): boolean {
+  #mustEndConnection({ status, body }: Reply): boolean {
+    const { isDraining, isCrowded } = this.#host
     // After an answer in its callback, uWebSockets.js itself ends the connection.
-    if (this.#isCloseAsked && !this.#isInCallback) return true
+    if ((this.#isCloseAsked || endsInCrowd(this.#host, body)) && !this.#isInCallback) return true
     // The rest of an oversized body, or trailers after chunks, could be taken for a request.
     if (this.#isBodyPending || this.#framing !== 'length') return true
-    return isBare && (this.#host.isDraining || (!this.#isCloseAsked && Math.random() < BARE_LAST_SHARE))
+    const isBare = status === 304 || this.#isHead
+    return isBare && (isDraining || isCrowded || (!this.#isCloseAsked && Math.random() < BARE_LAST_SHARE))
   }
 
   /**
    * Delays the answer, because `Connection: close` is not enough: uWebSockets.js serves what follows in the same TCP segment, but
    * ends a connection that sends more before it is answered. The delay must be a timer. uWebSockets.js frees closed connections
-   * just before setImmediate callbacks, so closing one in such a callback can leak 464 bytes
-   * (test/http/closed-connections.test.ts).
+   * just before setImmediate callbacks, so closing one in such a callback can leak 464 bytes (test/http/closed-connections.test.ts).
    */
   #answerLast(reply: Reply): void {
     this.#isLastAnswer = true
@@ -304,7 +307,7 @@ export class Exchange {
 
   #write({ status, body, headers, hasOwnType, jsonType }: Reply): void {
     const response = this.#response
-    const closes = this.#isLastAnswer || this.#host.isDraining
+    const closes = this.#isLastAnswer || this.#host.isDraining || endsInCrowd(this.#host, body)
     if (this.#isPaused) response.resume()
     this.#writeStatus(status)
     if (this.#isCloseAsked) response.writeHeader('Connection', 'close')
@@ -370,6 +373,9 @@ export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
 
+const endsInCrowd = ({ isCrowded }: ExchangeHost, body: Reply['body']) =>
+  isCrowded && body.length <= CROWD_BYTES_MAX
+
 /** uWebSockets.js takes any Connection header of five characters for `close`, and ends the connection. */
 const isClose = (connection: string | undefined) => connection?.length === 5
 
@@ -387,8 +393,8 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { endpoint, isCrossO
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (isClose(request.getHeader('connection'))) response.writeHeader('Connection', 'close')
     // A client that reads no answers gets only what the system buffers.
-    const [, isTaken] = response.tryEnd(body, body.length)
-    if (!isTaken) response.close()
+    if (host.isCrowded) response.end(body, true)
+    else if (!response.tryEnd(body, body.length)[1]) response.close()
     host.observer.shed(endpoint)
   }
 }

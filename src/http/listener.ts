@@ -6,6 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
+import { type Address, type AddressSet, isV4 } from '../addresses/address.ts'
 import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay, type RelayOptions } from './proxy-relay.ts'
@@ -32,6 +33,13 @@ const STORE_MARGIN_MS = 1000
  */
 const LISTENERS = 8
 
+/**
+ * uWebSockets.js does not tell which connection has ended, so an idle one cannot be closed safely. Instead, while more than this share of
+ * `connectionsMax` is open, answers end connections, so hardly any lasts 30 s, and a client may open few in OPENED_MS. One client then
+ * holds at most three quarters.
+ */
+const [CROWDED_SHARE, OPENED_SHARE, OPENED_MS] = [1 / 2, 1 / 16, 10_000]
+
 export interface Listener {
   /** Stops accepting; open connections continue. */
   close(): Promise<void>
@@ -40,17 +48,22 @@ export interface Listener {
 
 /** @returns undefined if it cannot listen */
 export function listen(app: TemplatedApp, exchangeHost: ExchangeHost, options: ListenOptions) {
-  return options.proxyProtocol ? listenThroughRelay(app, exchangeHost, options) : listenDirectly(app, options)
+  const listenAs = options.proxyProtocol ? listenThroughRelay : listenDirectly
+  return listenAs(app, exchangeHost, options)
 }
 
 async function listenDirectly(
   app: TemplatedApp,
+  exchangeHost: ExchangeHost,
   { host, port, connectionsMax, onFull }: ListenOptions,
 ): Promise<Listener | undefined> {
   let connections = 0
+  const mayOpen = limitOpened(exchangeHost.trustedProxies, Math.max(1, connectionsMax * OPENED_SHARE))
   onConnection(app, (response, isOpened) => {
     connections += isOpened ? 1 : -1
-    if (!isOpened || connections <= connectionsMax) return
+    exchangeHost.isCrowded = connections > connectionsMax * CROWDED_SHARE && !exchangeHost.isEveryPeerTrusted
+    if (!isOpened) return
+    if (connections <= connectionsMax && (!exchangeHost.isCrowded || mayOpen(response))) return
     onFull()
     response.close() // this handler is then called for its end
   })
@@ -65,6 +78,20 @@ async function listenDirectly(
     for (const socket of sockets) us_listen_socket_close(socket)
   }
   return { close, connections: () => connections }
+}
+
+/** Returns a function that counts new connections by client, and tells whether it may open one. Trusted proxies may. */
+function limitOpened(trustedProxies: AddressSet, openedMax: number): (response: HttpResponse) => boolean {
+  const opened = new Map<Address, number>()
+  setInterval(() => opened.clear(), OPENED_MS).unref()
+  return response => {
+    const peer = peerOf(response)
+    if (peer === undefined || trustedProxies.has(peer)) return true
+    const client = isV4(peer) ? peer : peer.slice(0, 6) // one host may have an IPv6 /48
+    const count = (opened.get(client) ?? 0) + 1
+    opened.set(client, count)
+    return count <= openedMax
+  }
 }
 
 async function listenThroughRelay(

@@ -117,14 +117,12 @@ export const METRICS = {
     ['worker'],
   ),
   connections: gauge('powgate_connections', 'Open connections of clients.', ['worker']),
-  connectionsMax: gauge(
-    'powgate_connections_max',
-    'Connections that a worker takes; new ones above that are closed.',
-    ['worker'],
-  ),
+  connectionsMax: gauge('powgate_connections_max', 'Most connections of a worker; near it some are closed.', [
+    'worker',
+  ]),
   connectionsRefused: counter(
     'powgate_connections_refused_total',
-    'Connections that were closed for being one too many.',
+    'Connections that were closed because the worker had too many.',
   ),
   difficulty: histogram(
     'powgate_challenge_difficulty',

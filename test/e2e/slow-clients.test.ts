@@ -1,16 +1,19 @@
-/** Clients that occupy connections: they send slowly, or nothing. Each is ended, and honest clients do not notice. */
+/** Clients that occupy connections: they send slowly, nothing, or requests that cost nothing. Honest clients do not notice. */
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { v2Header } from '../harness/proxy-header.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
 import { Visitors } from '../harness/visitors.ts'
 
 const CLIENTS_OF_EACH_KIND = 60
+const CONNECTIONS_MAX = 32
 
 const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
 const BODY_HEAD =
@@ -37,6 +40,14 @@ const WAYS = {
   'the same with the PROXY protocol': { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 } as const
 
+/** From addresses that are no proxy's, so that no header is expected. */
+function honestVisitors({ url }: TestService, siteKey: string): Visitors {
+  return new Visitors(async () => {
+    const { status, text } = await new Client(url).challenge(siteKey, { from: freshAddress() })
+    if (status !== 200) throw new Error(text)
+  })
+}
+
 describe('slow clients', { concurrency: true }, () => {
   for (const [name, env] of Object.entries(WAYS))
     test(name, async () => {
@@ -57,15 +68,39 @@ describe('slow clients', { concurrency: true }, () => {
             open.delete(socket)
           })
         }
-      // From addresses that are no proxy's, so that no header is expected.
-      const client = new Client(service.url)
-      const honest = new Visitors(async () => {
-        const { status, text } = await client.challenge(siteKey, { from: freshAddress() })
-        if (status !== 200) throw new Error(text)
-      })
+      const honest = honestVisitors(service, siteKey)
       const meant = () => `${[...new Set(open.values())]}: ended`
       await eventually(60_000, meant, () => open.size === 0) // uWebSockets.js ends them after 8 to 12 s
       await honest.stop()
+      assert.ok(honest.served > 10, `${honest.served} served`)
+      assert.deepEqual(honest.refused, [])
+    })
+
+  for (const [name, env] of Object.entries(WAYS))
+    test(`${name}, while one host takes all connections that it gets`, async () => {
+      const max = { POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(CONNECTIONS_MAX) }
+      const service = await TestService.start('embedded', { ...env, ...max })
+      const { siteKey } = await service.createSite()
+      const slow = await RawConnection.open(service.port, freshAddress())
+      await slow.send(`${BODY_HEAD.replace('SITE', siteKey)}Content-Length: 4000\r\n\r\n`)
+      const host = freshAddress()
+      let isOn = true
+      const hold = async () => {
+        while (isOn) {
+          const connection = await RawConnection.open(service.port, host).catch(() => undefined)
+          for (; isOn && connection?.isClosed === false; await sleep(1000)) await connection.request(ANSWERED)
+          connection?.close()
+          await sleep(10)
+        }
+      }
+      const held = Array.from({ length: 2 * CONNECTIONS_MAX }, hold)
+      const honest = honestVisitors(service, siteKey)
+      await sleep(4000)
+      await slow.send(' '.repeat(4000))
+      assert.equal((await slow.answer())?.status, 400, 'a request in flight is answered')
+      await honest.stop()
+      isOn = false
+      await Promise.all(held)
       assert.ok(honest.served > 10, `${honest.served} served`)
       assert.deepEqual(honest.refused, [])
     })

@@ -47,6 +47,7 @@ export async function startRefusingServer(t: TestContext, options: RefusingOptio
     onForwardingIgnored: () => {},
     onForwardingMalformed: () => {},
     isDraining: false,
+    isCrowded: false,
     inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
     gate: { isShedding: true, admits, countOther: () => seen++ },

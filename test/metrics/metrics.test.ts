@@ -324,7 +324,9 @@ for (const [name, env] of Object.entries({ 'the HTTP server': {}, 'the PROXY pro
     }
     // The test's own way of asking whether the service is up may still be open.
     await eventually(60_000, 'nobody is there', async () => (await counts()) === `0,${BOUND},0`)
-    const sockets = Array.from({ length: BOUND + TOO_MANY }, () => connect(service.port, '127.0.0.1'))
+    const sockets = Array.from({ length: BOUND + TOO_MANY }, () =>
+      connect({ port: service.port, host: '127.0.0.1', localAddress: freshAddress() }),
+    )
     for (const socket of sockets) socket.on('error', () => {})
     const full = `${BOUND},${BOUND},${TOO_MANY}`
     await eventually(60_000, `they are ${full}`, async () => (await counts()) === full)
