@@ -87,10 +87,11 @@ export async function startServer(
   const store = openStore(config, log, stats, () => watch.check().catch(() => {}))
   // Only the first worker reports what the watch finds, because all have the same clock and Redis.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
-  const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
   const service = composeService(config, store, directory)
+  const { sampleKey } = service.keyring.signing
+  const eventLog = new EventLog(log, config.logSuccesses, sampleKey, config.logsWholeAddresses)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()

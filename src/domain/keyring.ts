@@ -67,6 +67,8 @@ export interface SigningKey {
   readonly tokenStream: Hmac
   /** Keys the tags of addresses (address-tags.ts). */
   readonly tagKey: Uint8Array
+  /** Keys the choice of the visitors whose successes are logged (log/event-log.ts): 32 bits. */
+  readonly sampleKey: number
 }
 
 export class Keyring {
@@ -100,6 +102,7 @@ function deriveKey(secret: string): SigningKey {
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
     tagKey: subkey('address', 32),
+    sampleKey: new DataView(subkey('log sample', 4).buffer).getUint32(0),
   }
 }
 

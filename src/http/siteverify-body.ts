@@ -12,6 +12,7 @@ import {
   IDEMPOTENCY_KEY,
   ignoredField,
   isJsonType,
+  membersNamed,
   misspelling,
   type Parsed,
   readJson,
@@ -47,6 +48,7 @@ export const SiteverifyFormSchema = Type.Omit(SiteverifySchema, ['idempotency_ke
 export type SiteverifyRequest = Static<typeof SiteverifySchema>
 
 const KNOWN = Object.keys(SiteverifySchema.properties)
+const KNOWN_MEMBERS = membersNamed(...KNOWN)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
 /** The fields as they were sent, unchecked. */
@@ -81,7 +83,7 @@ function readBody(bytes: Buffer, contentType: string, isTurnstile: boolean): Par
   if (URLENCODED_TYPE.test(contentType)) return readForm(bytes, isTurnstile)
   if (MULTIPART_TYPE.test(contentType)) return parseMultipart(bytes, contentType)
   if (!isJsonType(contentType)) return unparsed({ reason: 'content-type' })
-  const json = readJson(bytes)
+  const json = readJson(bytes, KNOWN_MEMBERS)
   if (!json.ok) return json
   const { body } = json
   if (typeof body !== 'object' || body === null || Array.isArray(body))

@@ -21,6 +21,7 @@ const MINUTE_MS = 60_000
 export class EventLog {
   readonly #log: Logger
   readonly #successShare: number
+  readonly #sampleKey: number
   readonly #addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
@@ -28,9 +29,10 @@ export class EventLog {
   readonly #timer: NodeJS.Timeout
 
   /** @param successShare the share of visitors whose successes are logged, 0 to 1. @param isAddressWhole false: only networks are logged */
-  constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
+  constructor(log: Logger, successShare: number, sampleKey: number, isAddressWhole: boolean) {
     this.#log = log
     this.#successShare = successShare
+    this.#sampleKey = sampleKey
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
     const categories = new Set(Object.values(OUTCOMES).map(({ category }) => category))
     const quotas = Array.from(categories, name => [name, new Quota(REFUSALS_PER_MINUTE)])
@@ -131,7 +133,7 @@ export class EventLog {
 
   /** At level trace, sampling does not apply, nor do quotas. */
   #logsSuccess(nonce: string): boolean {
-    return this.#log.isLevelEnabled('trace') || isSampled(nonce, this.#successShare)
+    return this.#log.isLevelEnabled('trace') || isSampled(nonce, this.#successShare, this.#sampleKey)
   }
 
   #takeFrom(quota: Quota, name: string): boolean {
@@ -236,9 +238,13 @@ class Quota {
 }
 
 /**
- * Decides by the nonce whose successes are logged, so all hosts log all steps of a visit or none. The last six digits are
- * uniformly distributed, because they come from a MAC.
+ * Decides by the nonce whose successes are logged, so all hosts log all steps of a visit or none. The last eight digits are
+ * uniformly distributed, because they come from a MAC. They are mixed with a key (the steps are those of MurmurHash3's end, a
+ * bijection of 32 bits), because a bot that can tell which of its visits are logged solves only the others.
  */
-export function isSampled(nonce: string, share: number): boolean {
-  return Number.parseInt(nonce.slice(-6), 16) < share * 16 ** 6
+export function isSampled(nonce: string, share: number, sampleKey: number): boolean {
+  let mixed = Number.parseInt(nonce.slice(-8), 16) ^ sampleKey
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return ((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32 < share
 }

@@ -89,8 +89,6 @@ const HOSTILE: Bodies = {
     withMember(good, '"expectedIP":"192.0.2.1","solve_time_ms":1,"Environment":{}'),
   'in UTF-16': good => Buffer.from(good, 'utf16le'),
   'an array': () => '[]',
-  'a string': good => JSON.stringify(good),
-  'a number': () => '5',
   null: () => 'null',
   'an empty object': () => '{}',
   'with a byte that is not UTF-8': good => withMember(good, '"extra":"', bytes(0xff), '"'),
@@ -99,37 +97,23 @@ const HOSTILE: Bodies = {
   'with UTF-8 cut off': good => withMember(good, '"extra":"', bytes(0xe2, 0x82), '"'),
   'with __proto__': good => withMember(good, '"__proto__":{}'),
   'with __proto__ in escapes': good => withMember(good, '"\\u005f_proto\\u005F_":{}'),
-  'with __proto__ inside environment': good =>
-    withMember(good, '"environment":{"__proto__":{"webdriver":false}}'),
   'with __proto__ inside an array of an unknown field': good =>
     withMember(good, '"extra":[1,[{"__proto__":1}]]'),
   'arrays as deep as fit': () => nested('[', '', ']', BODY_BYTES_MAX / 2),
   'objects as deep as fit': () => nested('{"a":', '0', '}', Math.floor((BODY_BYTES_MAX - 1) / 6)),
-  'with an unknown field of 1000 objects, one in the other': good =>
-    withMember(good, '"extra":', nested('{"a":', '0', '}', 1000)),
-  'with __proto__ at the bottom of 1000 objects': good =>
-    withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 1000)),
+  'with a known field nested 3000 deep': good =>
+    withMember(good, '"expectedIp":', nested('[', '', ']', 3000)),
+  'with fields twice, once in escapes': good =>
+    `${good.slice(0, -1)},${good.slice(1).replace('e', '\\u0065')}`,
 }
 
-/** An array of this depth has 6000 bytes, so that it fits into 8192 beside a good body. */
-const DEPTH = 3000
-
-/** Good bodies with one of these fields once more, as nested arrays: of a field that comes twice, the last value counts. */
-function deepFields(fields: readonly string[]): Bodies {
-  const make = (field: string) => (good: string) =>
-    withMember(good, `"${field}":`, nested('[', '', ']', DEPTH))
-  return Object.fromEntries(fields.map(field => [`with ${field} nested ${DEPTH} deep`, make(field)]))
+/** In a body to /verify all is the visitor's. To /siteverify, siteverify.ts has these cases. */
+const NOT_AT: Readonly<Record<string, readonly string[]>> = {
+  '/verify': ['with fields twice, once in escapes'],
+  '/siteverify': ['an empty object', 'with a mistyped field'],
 }
-
-/** To /siteverify the first is a request without a secret, and the mistyped fields are none of its own: siteverify.ts has these cases. */
-const NOT_AT_SITEVERIFY = ['an empty object', 'with a mistyped field']
-
-const bodiesFor = ({ path }: Endpoint): Bodies => {
-  if (path === '/verify') return { ...HOSTILE, ...deepFields(['environment', 'nonce', 'counter']) }
-  if (path === '/verify-token')
-    return { ...HOSTILE, ...deepFields(['token', 'expectedIp', 'idempotencyKey']) }
-  return Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !NOT_AT_SITEVERIFY.includes(about)))
-}
+const bodiesFor = ({ path }: Endpoint): Bodies =>
+  Object.fromEntries(Object.entries(HOSTILE).filter(([about]) => !NOT_AT[path]?.includes(about)))
 
 /** What a page of any origin may send without a preflight. */
 const UNASKED_TYPES = ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=a']

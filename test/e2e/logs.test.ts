@@ -6,6 +6,7 @@ import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { Keyring } from '../../src/domain/keyring.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
@@ -16,7 +17,7 @@ import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers, listeningPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { EASY, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { EASY, TEST_SECRET, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
@@ -247,26 +248,24 @@ describe('how many lines', () => {
     withService(
       { POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS },
       async (service, client, { siteKey, apiKey }) => {
-        const nonces: string[] = []
+        const [nonces, stories]: [string[], string[]] = [[], []]
         await lanes(4, 50, async () =>
           nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
         )
-        const stories: string[] = []
         for (let i = 0; i < 6; i++) {
-          const from = freshAddress()
-          const solution = await client.solved(siteKey, { from })
-          const { token } = (await client.verify(siteKey, solution, { from })).json
+          const token = await client.token(siteKey, { from: freshAddress() })
           await client.verifyToken(apiKey, { token })
-          stories.push(solution.nonce)
+          stories.push(token.split('|')[1]!)
         }
-        const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5))
-        const isHalf = sampled.length > 60 && sampled.length < 146 // chance strays as far once in 10^8 runs
-        assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
+        const { sampleKey } = new Keyring([TEST_SECRET]).signing
+        const sampled = [...nonces, ...stories].filter(nonce => isSampled(nonce, 0.5, sampleKey))
+        assert.ok(sampled.length > 60 && sampled.length < 146, `${sampled.length} of 206`) // fails once in 10^8 runs
+        assert.ok(!sampled.every(nonce => isSampled(nonce, 0.5, ~sampleKey)), 'the key decides')
         await service.end()
         const lines = eventsOf(service)
-        const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
+        const issued = eventsOf(service, 'challenge-issued').map(line => line.nonce)
         assert.deepEqual(issued.sort(), sampled.sort())
-        for (const nonce of stories.filter(nonce => isSampled(nonce, 0.5)))
+        for (const nonce of stories.filter(nonce => sampled.includes(nonce)))
           assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), EVENTS_OF_VISIT)
       },
     ))

@@ -83,7 +83,7 @@ test('a fault while a request is worked on is logged with its request, 60 a minu
   const error = await wrongType()
   const exchange = { requestId: 'r-1', siteKey: 'site_0', address: ADDRESS, origin: '', receivedAtMs: 0 }
   const lines = linesOf('info', log => {
-    const events = new EventLog(log, 0, true)
+    const events = new EventLog(log, 0, 0, true)
     for (let count = 0; count < 80; count++) events.faulted(exchange, 'verify', error)
     for (const reason of ['internal', 'overloaded'] as const)
       events.ended(exchange, 'verify', { kind: 'refused', refusal: { reason } })
@@ -104,7 +104,7 @@ test('a request gets no id for a line that the level leaves out, because its ans
   const exchange = { siteKey: 'site_0', address: ADDRESS, origin: '', receivedAtMs: 0 }
   const requestId = () => assert.fail('an id was made')
   linesOf('fatal', log => {
-    const events = new EventLog(log, 1, true)
+    const events = new EventLog(log, 1, 0, true)
     const asked = Object.defineProperty({ ...exchange, requestId: '' }, 'requestId', { get: requestId })
     events.faulted(asked, 'verify', 'a fault')
     events.close()

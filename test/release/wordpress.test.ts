@@ -200,6 +200,8 @@ test('without a token a script learns of no account, and no log-in counts as fai
 })
 
 const freshToken = () => new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
+const asVisitor = async () =>
+  `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
 
 const formNamed = (name: string) => FORMS.find(form => form.name === name)!
 const [COMMENT, LOGIN] = [formNamed('a comment'), formNamed('a log-in')]
@@ -297,12 +299,27 @@ const ONE_TOKEN: Readonly<Record<string, readonly [calls: string, php: string]>>
 
 for (const [name, [calls, php]] of Object.entries(ONE_TOKEN))
   test(`${name}: a token passes once, and once more only if the first call took nothing`, async () => {
-    const visitor = `$_SERVER['HTTP_X_FORWARDED_FOR'] = '127.0.0.1'; $_POST['powgate-token'] = '${await freshToken()}';`
+    const visitor = await asVisitor()
     for (const [index, call] of words(calls).entries()) {
       const passed = wordpress.php(`${visitor} $call = '${call.slice(0, -1)}'; ${php}`)
       assert.equal(passed, call.endsWith('+'), `call ${index}: ${call}`)
     }
   })
+
+test('of early calls at once, no more than three pass', async () => {
+  const early = `${await asVisitor()} return true === powgate_verify_early('a form');`
+  assert.equal(wordpress.php(early), true)
+  const passed = wordpress.php(`
+    $start = microtime(true) + 0.2; // each process has a connection of its own by then
+    for ($calls = 0; $calls < 9; $calls++) if (!pcntl_fork()) {
+      $GLOBALS['wpdb']->db_connect();
+      time_sleep_until($start);
+      exit((int) (function () { ${early} })());
+    }
+    for ($passed = 0; pcntl_wait($status) > 0;) $passed += pcntl_wexitstatus($status);
+    return $passed;`)
+  assert.equal(passed, 3)
+})
 
 test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until it is there', () => {
   // The script of the page, in a page of stand-ins that log what it calls. No token ever comes.

@@ -12,6 +12,9 @@ defined( 'ABSPATH' ) || exit;
 /** A payer may take so long from the first call to the send that counts. */
 const POWGATE_NOTED_SECONDS = 900;
 
+/** Ends of names of notes beside the first: each lets one more early call pass. Of a count, calls at once would all read the same. */
+const POWGATE_SPARES = array( '_1', '_2', '_3' );
+
 /**
  * Whether this request comes with a good token. For your own form, put the shortcode [powgate] into it and ask this
  * where you handle it; asking again in one request gives the same answer.
@@ -36,16 +39,15 @@ function powgate_verify() {
  * @return true|WP_Error As of powgate_verify().
  */
 function powgate_verify_early( string $form ) {
-	$note  = powgate_note( $form );
-	$again = "{$note}_again"; // A count in the note itself could be written back after the send has deleted the note.
-	$count = (int) get_transient( $again );
-	if ( $count < 3 && get_transient( $note ) ) {
-		set_transient( $again, $count + 1, POWGATE_NOTED_SECONDS );
-		return true;
+	$note = powgate_note( $form );
+	foreach ( get_transient( $note ) ? POWGATE_SPARES : array() as $spare ) {
+		if ( powgate_take( $note . $spare ) ) {
+			return true;
+		}
 	}
 	$verdict = powgate_verify();
-	if ( true === $verdict ) {
-		set_transient( $note, 1, POWGATE_NOTED_SECONDS );
+	foreach ( true === $verdict ? array_merge( POWGATE_SPARES, array( '' ) ) : array() as $end ) {
+		set_transient( $note . $end, 1, POWGATE_NOTED_SECONDS );
 	}
 	return $verdict;
 }
@@ -58,12 +60,22 @@ function powgate_verify_early( string $form ) {
  */
 function powgate_verify_noted( string $form ) {
 	$note = powgate_note( $form );
-	// Of two requests at once, one deletes the note.
-	if ( get_transient( $note ) && delete_transient( $note ) ) {
-		delete_transient( "{$note}_again" );
+	if ( powgate_take( $note ) ) {
+		foreach ( POWGATE_SPARES as $spare ) {
+			delete_transient( $note . $spare );
+		}
 		return true;
 	}
 	return powgate_verify();
+}
+
+/**
+ * Uses a note up: of requests at once, one deletes it.
+ *
+ * @param string $name Of the note.
+ */
+function powgate_take( string $name ): bool {
+	return get_transient( $name ) && delete_transient( $name );
 }
 
 /**
