@@ -251,19 +251,13 @@ test('isCapped: the maximum of a site is below what network or site ask for', ()
   const crowded = quiet()
     .run(6 * MINUTE_MS, { ownerOf48: 150 })
     .traffic(OWNER_OF_48)
-  assert.deepEqual(
-    [isCapped(20, 0, crowded), isCapped(21, 0, crowded)],
-    [true, false],
-    '18 and three of the network',
-  )
+  const ofNetwork = [isCapped(20, 0, crowded), isCapped(21, 0, crowded)]
+  assert.deepEqual(ofNetwork, [true, false], '18 and three of the network')
   const attacked = quiet()
     .run(3 * MINUTE_MS, { people: 1200 }, 2)
     .traffic(STRANGER)
-  assert.deepEqual(
-    [isCapped(21, 2, attacked), isCapped(22, 2, attacked)],
-    [true, false],
-    '18 and four of the site',
-  )
+  const ofSite = [isCapped(21, 2, attacked), isCapped(22, 2, attacked)]
+  assert.deepEqual(ofSite, [true, false], '18 and four of the site')
 })
 
 test('a raise adds to the base, up to the maximum', () => {

@@ -284,11 +284,7 @@ test('sites: a change has a later time than the one before, also while the clock
   const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 5, updatedAt: 9 }
   assert.deepEqual([nextUpdatedAt(site, 3), nextUpdatedAt(site, 20)], [10, 20])
   assert.equal(nextUpdatedAt({ createdAt: 5 }, 3), 6, 'of a record that was never changed')
-  assert.equal(
-    compileSite(site).logTag,
-    34_638,
-    'it stands in records of addresses, so it must stay as it is',
-  )
+  assert.equal(compileSite(site).logTag, 34_638, 'records of addresses have it, so it must stay')
   const raised = { ...site, raise: { bits: 3, until: 1000 } }
   assert.deepEqual([raisedBits(raised, 999), raisedBits(raised, 1000), raisedBits(site, 0)], [3, 0, 0])
 })
