@@ -306,8 +306,9 @@ for (const [name, [calls, php]] of Object.entries(ONE_TOKEN))
     }
   })
 
-test('of early calls at once, no more than three pass', async () => {
-  const early = `${await asVisitor()} return true === powgate_verify_early('a form');`
+test('of early calls at once, no more than three pass, and then the send', async () => {
+  const visitor = await asVisitor()
+  const early = `${visitor} return true === powgate_verify_early('a form');`
   assert.equal(wordpress.php(early), true)
   const passed = wordpress.php(`
     $start = microtime(true) + 0.2; // each process has a connection of its own by then
@@ -319,6 +320,7 @@ test('of early calls at once, no more than three pass', async () => {
     for ($passed = 0; pcntl_wait($status) > 0;) $passed += pcntl_wexitstatus($status);
     return $passed;`)
   assert.equal(passed, 3)
+  assert.equal(wordpress.php(`${visitor} return true === powgate_verify_noted('a form');`), true)
 })
 
 test('Gravity Forms: "Next" waits for a token for 3 s, "Submit" and "Save" until it is there', () => {
