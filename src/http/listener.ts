@@ -35,10 +35,13 @@ const LISTENERS = 8
 
 /**
  * uWebSockets.js does not tell which connection has ended, so an idle one cannot be closed safely. Instead, while more than this share of
- * `connectionsMax` is open, answers end connections, so hardly any lasts 30 s, and a client may open few in OPENED_MS. One client then
- * holds at most three quarters.
+ * `connectionsMax` is open, answers end connections, so hardly any lasts 30 s, and a client may open few. One client then holds at most
+ * three quarters.
  */
-const [CROWDED_SHARE, OPENED_SHARE, OPENED_MS] = [1 / 2, 1 / 16, 10_000]
+const CROWDED_SHARE = 1 / 2
+/** A client may open this share of `connectionsMax` in OPENED_MS. */
+const OPENED_SHARE = 1 / 16
+const OPENED_MS = 10_000
 
 export interface Listener {
   /** Stops accepting; open connections continue. */
