@@ -86,6 +86,7 @@ function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute
   // False even if other origins may fetch the file: it needs no site key, and brings its CORS headers itself (http/assets.ts).
   const rules: ExchangeRules = { endpoint: 'content', isCrossOrigin: false, style: PLAIN_STYLE }
   const handle: Handler = (response, request) => {
+    if (!host.mayHold(response)) return void response.close()
     const asked = contentRequest(request)
     new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
   }

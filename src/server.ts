@@ -172,7 +172,7 @@ async function listenWith(
   const logFull = throttled(CONNECTIONS_LOGGED_MS, count =>
     log.warn(
       { connectionsMax, count },
-      'closed connections: nearly as many are open as POWGATE_CONNECTIONS_MAX, or else the limit of open files, allows',
+      'closed connections: as many are open as POWGATE_CONNECTIONS_MAX, or else the limit of open files, allows; or over half, and one client (a proxy that POWGATE_TRUSTED_PROXIES lacks?) opens many',
     ),
   )
   const listener = await listen(app, host, {
@@ -203,6 +203,7 @@ function hostOf(
     ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,
     isCrowded: false,
+    mayHold: () => true,
     inFlight: 0,
     observer: {
       answered: (exchange, endpoint, status, ending) => {

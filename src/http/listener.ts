@@ -6,7 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { type Address, type AddressSet, isV4 } from '../addresses/address.ts'
+import { type Address, isV4 } from '../addresses/address.ts'
 import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay, type RelayOptions } from './proxy-relay.ts'
@@ -39,9 +39,9 @@ const LISTENERS = 8
  * three quarters.
  */
 const CROWDED_SHARE = 1 / 2
-/** A client may open this share of `connectionsMax` in OPENED_MS. */
-const OPENED_SHARE = 1 / 16
-const OPENED_MS = 10_000
+/** A client may open this share of `connectionsMax` in HELD_MS. A long answer counts as one more, since it keeps its connection open. */
+const HELD_SHARE = 1 / 16
+const HELD_MS = 10_000
 
 export interface Listener {
   /** Stops accepting; open connections continue. */
@@ -61,13 +61,13 @@ async function listenDirectly(
   { host, port, connectionsMax, onFull }: ListenOptions,
 ): Promise<Listener | undefined> {
   let connections = 0
-  const mayOpen = limitOpened(exchangeHost.trustedProxies, Math.max(1, connectionsMax * OPENED_SHARE))
+  exchangeHost.mayHold = limitHeld(exchangeHost, Math.max(1, connectionsMax * HELD_SHARE), onFull)
   onConnection(app, (response, isOpened) => {
     connections += isOpened ? 1 : -1
     exchangeHost.isCrowded = connections > connectionsMax * CROWDED_SHARE && !exchangeHost.isEveryPeerTrusted
     if (!isOpened) return
-    if (connections <= connectionsMax && (!exchangeHost.isCrowded || mayOpen(response))) return
-    onFull()
+    if (connections > connectionsMax) onFull()
+    else if (exchangeHost.mayHold(response)) return
     response.close() // this handler is then called for its end
   })
   const sockets: object[] = []
@@ -83,17 +83,18 @@ async function listenDirectly(
   return { close, connections: () => connections }
 }
 
-/** Returns a function that counts new connections by client, and tells whether it may open one. Trusted proxies may. */
-function limitOpened(trustedProxies: AddressSet, openedMax: number): (response: HttpResponse) => boolean {
-  const opened = new Map<Address, number>()
-  setInterval(() => opened.clear(), OPENED_MS).unref()
+/** Returns a function that tells whether the response's client may hold a connection. It counts the calls in a crowd. Proxies may. */
+function limitHeld(host: ExchangeHost, heldMax: number, onMore: () => void): ExchangeHost['mayHold'] {
+  const counts = new Map<Address, number>()
+  setInterval(() => counts.clear(), HELD_MS).unref()
   return response => {
-    const peer = peerOf(response)
-    if (peer === undefined || trustedProxies.has(peer)) return true
+    const peer = host.isCrowded ? peerOf(response) : undefined
+    if (peer === undefined || host.trustedProxies.has(peer)) return true
     const client = isV4(peer) ? peer : peer.slice(0, 6) // one host may have an IPv6 /48
-    const count = (opened.get(client) ?? 0) + 1
-    opened.set(client, count)
-    return count <= openedMax
+    const count = (counts.get(client) ?? 0) + 1
+    counts.set(client, count)
+    if (count > heldMax) onMore()
+    return count <= heldMax
   }
 }
 

@@ -225,11 +225,7 @@ test('what an operator expects of a site is usual, however quiet the days before
 test('of the bits of network and site the larger count, beside those of the address; a known network pays one of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
   const { addressBits, networkBits, siteBits } = town.price(RENTED, { challenges: 30, accepted: 2 })
-  assert.deepEqual(
-    [addressBits, networkBits, siteBits],
-    [4, 2, 2],
-    'the site asks for four, so two beyond those of the network',
-  )
+  assert.deepEqual([addressBits, networkBits, siteBits], [4, 2, 2], 'the site’s four hold the network’s two')
   const siteAlone = { ...town.traffic(RENTED, 0, true), networkRates: [] }
   const known = priceOf({ ...COUNTS, accepted: 2 }, siteAlone, PRICING)
   assert.deepEqual([known.networkBits, known.siteBits], [0, 1])

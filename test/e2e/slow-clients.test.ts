@@ -14,12 +14,14 @@ import { Visitors } from '../harness/visitors.ts'
 
 const CLIENTS_OF_EACH_KIND = 60
 const CONNECTIONS_MAX = 32
+const FEW = { POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(CONNECTIONS_MAX) }
 
 const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
 const BODY_HEAD =
   'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\nContent-Type: application/json\r\n'
 const UNASKED = 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n'
 const ANSWERED = 'GET /nothing HTTP/1.1\r\nHost: powgate\r\n\r\n'
+const LONG = ANSWERED.replace('nothing', 'widget.js')
 
 /** What is sent at once, and what each second, or at another interval in ms. `SITE` stands for the key of a site. */
 const KINDS: Readonly<Record<string, readonly [start: string, drip?: string, everyMs?: number]>> = {
@@ -35,9 +37,10 @@ const KINDS: Readonly<Record<string, readonly [start: string, drip?: string, eve
   'says nothing after an answer': [ANSWERED],
 }
 
+const [DIRECT, RELAYED] = ['honest visitors are served', 'the same with the PROXY protocol'] as const
 const WAYS = {
-  'slow clients are ended, and honest ones served': {},
-  'the same with the PROXY protocol': { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
+  [DIRECT]: {},
+  [RELAYED]: { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 } as const
 
 /** From addresses that are no proxy's, so that no header is expected. */
@@ -49,8 +52,18 @@ function honestVisitors({ url }: TestService, siteKey: string): Visitors {
 }
 
 describe('slow clients', { concurrency: true }, () => {
+  test('while half of all connections are open, a client gets few long answers, which leave theirs open', async () => {
+    const { port } = await TestService.start('embedded', FEW)
+    const connections = await Promise.all(
+      Array.from({ length: 20 }, () => RawConnection.open(port, freshAddress())),
+    )
+    const statuses: unknown[] = []
+    for (let count = 0; count < 4; count++) statuses.push((await connections[0]!.request(LONG))?.status)
+    assert.deepEqual(statuses, [200, 200, undefined, undefined])
+  })
+
   for (const [name, env] of Object.entries(WAYS))
-    test(name, async () => {
+    test(`${name}, and slow clients are ended`, async () => {
       const service = await TestService.start('embedded', env)
       const { siteKey } = await service.createSite()
       const header = 'POWGATE_PROXY_PROTOCOL' in env ? v2Header() : ''
@@ -76,32 +89,38 @@ describe('slow clients', { concurrency: true }, () => {
       assert.deepEqual(honest.refused, [])
     })
 
-  for (const [name, env] of Object.entries(WAYS))
-    test(`${name}, while one host takes all connections that it gets`, async () => {
-      const max = { POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(CONNECTIONS_MAX) }
-      const service = await TestService.start('embedded', { ...env, ...max })
-      const { siteKey } = await service.createSite()
-      const slow = await RawConnection.open(service.port, freshAddress())
-      await slow.send(`${BODY_HEAD.replace('SITE', siteKey)}Content-Length: 4000\r\n\r\n`)
-      const host = freshAddress()
-      let isOn = true
-      const hold = async () => {
-        while (isOn) {
-          const connection = await RawConnection.open(service.port, host).catch(() => undefined)
-          for (; isOn && connection?.isClosed === false; await sleep(1000)) await connection.request(ANSWERED)
-          connection?.close()
-          await sleep(10)
+  for (const way of [DIRECT, RELAYED] as const)
+    for (const text of [way === DIRECT ? ANSWERED : '', LINE])
+      test(`${way}, while one host takes all connections that it gets, and sends "${text.split('\r')[0]}"`, async t => {
+        const service = await TestService.start('embedded', { ...WAYS[way], ...FEW })
+        const { siteKey } = await service.createSite()
+        const slow = await RawConnection.open(service.port, freshAddress())
+        await slow.send(`${BODY_HEAD.replace('SITE', siteKey)}Content-Length: 4000\r\n\r\n`)
+        const host = freshAddress()
+        let isOn = true
+        t.after(() => (isOn = false))
+        const hold = async () => {
+          while (isOn) {
+            const connection = await RawConnection.open(service.port, host).catch(() => undefined)
+            for (; isOn && connection?.isClosed === false; await sleep(1000)) await connection.send(text)
+            connection?.close()
+            await sleep(500)
+          }
         }
-      }
-      const held = Array.from({ length: 2 * CONNECTIONS_MAX }, hold)
-      const honest = honestVisitors(service, siteKey)
-      await sleep(4000)
-      await slow.send(' '.repeat(4000))
-      assert.equal((await slow.answer())?.status, 400, 'a request in flight is answered')
-      await honest.stop()
-      isOn = false
-      await Promise.all(held)
-      assert.ok(honest.served > 10, `${honest.served} served`)
-      assert.deepEqual(honest.refused, [])
-    })
+        const held = Array.from({ length: 2 * CONNECTIONS_MAX }, hold)
+        const honest = honestVisitors(service, siteKey)
+        await sleep(3900)
+        const hesitant = await RawConnection.open(service.port, freshAddress())
+        await sleep(100)
+        assert.equal((await hesitant.request(ANSWERED))?.status, 404, 'who connects may wait before he asks')
+        await slow.send(' '.repeat(4000))
+        // Behind the PROXY protocol it is no other than the host's.
+        if (way !== RELAYED || text !== LINE)
+          assert.equal((await slow.answer())?.status, 400, 'a request in flight is answered')
+        await honest.stop()
+        isOn = false
+        await Promise.all(held)
+        assert.ok(honest.served > 10, `${honest.served} served`)
+        assert.deepEqual(honest.refused, [])
+      })
 })

@@ -47,7 +47,7 @@ export async function startRefusingServer(t: TestContext, options: RefusingOptio
     onForwardingIgnored: () => {},
     onForwardingMalformed: () => {},
     isDraining: false,
-    isCrowded: false,
+    ...{ isCrowded: false, mayHold: () => true },
     inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
     gate: { isShedding: true, admits, countOther: () => seen++ },

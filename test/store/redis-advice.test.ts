@@ -50,11 +50,7 @@ test('replicas: REDIS_URL names one; a primary cut off from two would go on alon
   await untilTold(replica, 'info replication', 'master_link_status:up')
   await makeUser([primary])
   const store = await openStore(t, asUser(primary))
-  assert.deepEqual(
-    await store.advice(),
-    [],
-    'with one replica, min-replicas-to-write would stop all writes when that dies',
-  )
+  assert.deepEqual(await store.advice(), [], 'else all writes would stop when the one replica dies')
   await primary.ask('config', 'set', 'min-replicas-to-write', '1')
   assert.match((await store.advice()).join('\n'), /^there is one replica: promoted, it refuses all writes /)
   await RedisServer.start(following)

@@ -139,11 +139,7 @@ export function siteConformance(under: () => TestStore): void {
     assert.deepEqual([sites, apiKeys], [[disabled], [revoked]])
     await updateSite(store(), site.siteKey, { active: false })
     await directory.refresh()
-    assert.deepEqual(
-      directory.lost.sites,
-      [],
-      'written anew, it is no older than the copy that was remembered',
-    )
+    assert.deepEqual(directory.lost.sites, [], 'written anew, it is no older than the remembered copy')
     assert.deepEqual(directory.lost.apiKeys, [revoked])
   })
 
