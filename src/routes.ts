@@ -14,6 +14,7 @@ import { verifyToken } from './endpoints/verify-token.ts'
 import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
+import { closedInCrowd } from './http/listener.ts'
 import { PLAIN_STYLE, type Reply, refusalReply } from './http/replies.ts'
 import { contentRequest, endsPlainly } from './http/request-headers.ts'
 
@@ -86,7 +87,7 @@ function addContent(app: TemplatedApp, host: ExchangeHost, content: ContentRoute
   // False even if other origins may fetch the file: it needs no site key, and brings its CORS headers itself (http/assets.ts).
   const rules: ExchangeRules = { endpoint: 'content', isCrossOrigin: false, style: PLAIN_STYLE }
   const handle: Handler = (response, request) => {
-    if (!host.mayHold(response)) return void response.close()
+    if (closedInCrowd(host, response)) return
     const asked = contentRequest(request)
     new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
   }

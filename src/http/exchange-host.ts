@@ -1,6 +1,5 @@
 /** What an Exchange (exchange.ts) gets from its worker (ExchangeHost) and its route (ExchangeRules), and whom it reports to. */
 
-import type { HttpResponse } from 'uWebSockets.js'
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
@@ -47,8 +46,8 @@ export interface ExchangeHost {
   isDraining: boolean
   /** Set by `listen` (listener.ts) while many connections are open: answers then close theirs, too. */
   isCrowded: boolean
-  /** Asked before an answer that may be too long to close its connection. In a crowd each call counts for the client. Set by `listen`. */
-  mayHold: (response: HttpResponse) => boolean
+  /** Asked in a crowd by `closedInCrowd` (listener.ts). Each call counts for the client. Set by `listen`. */
+  mayHold: (client: Address | undefined) => boolean
   /** Requests that are not answered yet, counted by the exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver

@@ -6,7 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { type Address, isV4 } from '../addresses/address.ts'
+import { type Address, type AddressSet, isV4 } from '../addresses/address.ts'
 import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay, type RelayOptions } from './proxy-relay.ts'
@@ -61,14 +61,16 @@ async function listenDirectly(
   { host, port, connectionsMax, onFull }: ListenOptions,
 ): Promise<Listener | undefined> {
   let connections = 0
-  exchangeHost.mayHold = limitHeld(exchangeHost, Math.max(1, connectionsMax * HELD_SHARE), onFull)
+  const heldMax = Math.max(1, connectionsMax * HELD_SHARE)
+  exchangeHost.mayHold = limitHeld(exchangeHost.trustedProxies, heldMax, onFull)
   onConnection(app, (response, isOpened) => {
     connections += isOpened ? 1 : -1
     exchangeHost.isCrowded = connections > connectionsMax * CROWDED_SHARE && !exchangeHost.isEveryPeerTrusted
     if (!isOpened) return
-    if (connections > connectionsMax) onFull()
-    else if (exchangeHost.mayHold(response)) return
-    response.close() // this handler is then called for its end
+    if (connections > connectionsMax) {
+      onFull()
+      response.close() // this handler is then called for its end
+    } else closedInCrowd(exchangeHost, response)
   })
   const sockets: object[] = []
   while (sockets.length < LISTENERS) {
@@ -83,13 +85,19 @@ async function listenDirectly(
   return { close, connections: () => connections }
 }
 
-/** Returns a function that tells whether the response's client may hold a connection. It counts the calls in a crowd. Proxies may. */
-function limitHeld(host: ExchangeHost, heldMax: number, onMore: () => void): ExchangeHost['mayHold'] {
+/** Closes the connection if its client may not hold one more. Asked of a new one, and before an answer that may be too long to close it. */
+export function closedInCrowd(host: ExchangeHost, response: HttpResponse): boolean {
+  const isClosed = host.isCrowded && !host.mayHold(peerOf(response))
+  if (isClosed) response.close()
+  return isClosed
+}
+
+/** Returns a function that counts its calls by client, and tells whether this one may hold a connection more. Trusted proxies may. */
+function limitHeld(proxies: AddressSet, heldMax: number, onMore: () => void): ExchangeHost['mayHold'] {
   const counts = new Map<Address, number>()
   setInterval(() => counts.clear(), HELD_MS).unref()
-  return response => {
-    const peer = host.isCrowded ? peerOf(response) : undefined
-    if (peer === undefined || host.trustedProxies.has(peer)) return true
+  return peer => {
+    if (peer === undefined || proxies.has(peer)) return true
     const client = isV4(peer) ? peer : peer.slice(0, 6) // one host may have an IPv6 /48
     const count = (counts.get(client) ?? 0) + 1
     counts.set(client, count)

@@ -50,7 +50,7 @@ const LAST_BYTES_MS = 5000
 const ALIASES = 2 ** 22
 /** The HTTP server may still hold requests of an ended connection for this long. */
 const ALIAS_KEPT_MS = 1000
-/** While fewer connections are idle, the longest of the others is closed for a newcomer. */
+/** If fewer connections are idle, the longest of the others is closed for a newcomer. */
 const IDLE_SHARE_MIN = 1 / 4
 const EMPTY: Buffer = Buffer.alloc(0)
 
